@@ -1,0 +1,70 @@
+//! Entry points of the kernel programs, and the maps they share.
+//!
+//! An entry point turns an outcome into its verdict and counts it; the decision itself is
+//! [`probe_ebpf::reflect`], the same for all.
+
+mod maps;
+
+use aya_ebpf::bindings::{tcx_action_base, xdp_action};
+use aya_ebpf::helpers::bpf_redirect;
+use aya_ebpf::macros::{classifier, xdp};
+use aya_ebpf::programs::{TcContext, XdpContext};
+use probe_ebpf::frame::Frame;
+use probe_ebpf::outcome::{Outcome, Verdict};
+use probe_ebpf::reflect::{is_for_reflector, reflect};
+
+use maps::KernelNode;
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    loop {}
+}
+
+/// The reflector for XDP, native or generic.
+#[xdp(frags)]
+pub(crate) fn reflect_xdp(context: XdpContext) -> u32 {
+    // SAFETY: the kernel lends the packet to the program until it returns.
+    let mut frame =
+        unsafe { Frame::from_raw(context.data() as *mut u8, context.data_end() as *mut u8) };
+    match count(reflect(&mut frame, &KernelNode)) {
+        Verdict::Pass => xdp_action::XDP_PASS,
+        Verdict::Drop => xdp_action::XDP_DROP,
+        Verdict::Reply => xdp_action::XDP_TX,
+    }
+}
+
+/// The reflector for TCX ingress. The reply leaves through the interface on which the request
+/// came.
+#[classifier]
+pub(crate) fn reflect_tcx(context: TcContext) -> i32 {
+    // Some drivers leave a packet's later bytes outside its linear part.
+    if context.data_end() - context.data() < context.len() as usize
+        && is_for_reflector(&frame(&context), &KernelNode)
+    {
+        // If it fails, the packet is judged by the bytes that are there.
+        let _ = context.pull_data(context.len());
+    }
+    match count(reflect(&mut frame(&context), &KernelNode)) {
+        Verdict::Pass => tcx_action_base::TCX_NEXT,
+        Verdict::Drop => tcx_action_base::TCX_DROP,
+        // SAFETY: a helper without memory arguments.
+        Verdict::Reply => unsafe { bpf_redirect((*context.skb.skb).ifindex, 0) as i32 },
+    }
+}
+
+#[inline(always)]
+fn frame(context: &TcContext) -> Frame<'_> {
+    // SAFETY: the kernel lends the packet to the program until it returns; a helper that could
+    // move it is only called when no frame is alive.
+    unsafe { Frame::from_raw(context.data() as *mut u8, context.data_end() as *mut u8) }
+}
+
+#[inline(always)]
+fn count(outcome: Outcome) -> Verdict {
+    maps::count(outcome);
+    outcome.verdict()
+}
+
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

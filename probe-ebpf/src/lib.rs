@@ -1,0 +1,15 @@
+//! What the kernel programs and user space must agree on: the probe's wire format, the layout of
+//! the maps, and the packet logic itself.
+//!
+//! The library is `no_std` and depends on nothing, so the same code is compiled into the kernel
+//! programs and tested, byte for byte, on the host. It holds no loader, no socket and no clock.
+
+#![cfg_attr(not(test), no_std)]
+
+pub mod checksum;
+pub mod frame;
+pub mod maps;
+pub mod outcome;
+pub mod reflect;
+pub mod siphash;
+pub mod wire;

@@ -1,0 +1,119 @@
+//! Authenticated probes.
+
+use super::datagram::Datagram;
+use super::{HOP_LIMIT, Node, source};
+use crate::frame::Frame;
+use crate::maps::{AgentBeat, AgentState, KEY_SLOTS, LocalChecks, ProbeConfig, ProberKey};
+use crate::outcome::Outcome;
+use crate::siphash::SipKey;
+use crate::wire::ntp::NtpTime;
+use crate::wire::probe::{
+    AGENT_UP, Answer, DRAINING, LOCAL_CHECKS_OK, NEVER, PROBE_LEN, ProbePacket, TLV_LENGTH,
+    TLV_TYPE, TLV_UNRECOGNISED, VERSION,
+};
+use crate::wire::stamp::BASE_LEN;
+
+const TLV_HEADER: usize = 4;
+const TLV_TYPE_OFFSET: usize = BASE_LEN + 1;
+
+/// Whether the first TLV behind the STAMP base packet is ours.
+#[inline(always)]
+pub(super) fn carries_our_tlv(frame: &Frame, datagram: &Datagram) -> bool {
+    datagram.length >= BASE_LEN + TLV_HEADER
+        && frame.read::<u8>(datagram.payload() + TLV_TYPE_OFFSET) == Ok(TLV_TYPE)
+}
+
+#[inline(always)]
+pub(super) fn reflect(
+    frame: &mut Frame,
+    datagram: &Datagram,
+    config: &ProbeConfig,
+    node: &impl Node,
+) -> Result<Outcome, Outcome> {
+    if datagram.length != PROBE_LEN {
+        return Err(Outcome::WrongSize);
+    }
+    let mut packet: ProbePacket =
+        frame.read(datagram.payload()).map_err(|_| Outcome::WrongSize)?;
+    source::check_answerable(datagram)?;
+    let now = answer(&mut packet, datagram.ttl, config, node)?;
+    frame.write(datagram.payload(), packet).map_err(|_| Outcome::WrongSize)?;
+    datagram
+        .turn_around(frame, HOP_LIMIT, packet.checksum())
+        .map_err(|_| Outcome::WrongSize)?;
+    let prober = ProberKey {
+        address: datagram.source.octets(),
+        port: datagram.source_port,
+        pad: [0; 6],
+    };
+    node.answered(&prober, now);
+    Ok(Outcome::Answered)
+}
+
+/// Turns a request's payload into the reply's, and returns the one reading of the clock that all
+/// of it rests on (boot clock, ns). `ttl` is the TTL or hop limit with which the request came.
+#[inline(always)]
+pub fn answer(
+    packet: &mut ProbePacket,
+    ttl: u8,
+    config: &ProbeConfig,
+    node: &impl Node,
+) -> Result<u64, Outcome> {
+    if packet.version() != VERSION || packet.tlv_length() != TLV_LENGTH {
+        return Err(Outcome::WrongVersion);
+    }
+    if packet.tlv_flags() != TLV_UNRECOGNISED {
+        return Err(Outcome::NotARequest);
+    }
+    if packet.node_id().0 != config.node_id {
+        return Err(Outcome::WrongTarget);
+    }
+    let key = find_key(packet.key_id(), node).ok_or(Outcome::UnknownKey)?;
+    if !packet.verifies(&key) {
+        return Err(Outcome::WrongMac);
+    }
+    let beat = node.beat().ok_or(Outcome::Unconfigured)?;
+    let assignment = node.assignment().ok_or(Outcome::Unconfigured)?;
+    let now = node.now();
+    let wall = NtpTime::from_unix_nanos(now.wrapping_add(beat.wall_offset_ns));
+    let answer = Answer {
+        received: wall,
+        sent: wall,
+        error_estimate: config.error_estimate,
+        ttl,
+        flags: flags(beat, now),
+        lease_ms: 0,
+        epoch: assignment.applied_epoch,
+        incarnation: assignment.incarnation,
+        node_time: now,
+        beat_age_ms: beat.age_ms(now),
+        tunnel_age_ms: NEVER,
+    };
+    packet.answer(&answer, &key);
+    Ok(now)
+}
+
+#[inline(always)]
+fn find_key(id: u16, node: &impl Node) -> Option<SipKey> {
+    for slot in 0..KEY_SLOTS as u32 {
+        if let Some(key) = node.key(slot)?.with_id(id) {
+            return Some(key);
+        }
+    }
+    None
+}
+
+#[inline(always)]
+const fn flags(beat: &AgentBeat, now: u64) -> u8 {
+    let mut flags = 0;
+    if beat.is_up(now) {
+        flags |= AGENT_UP;
+    }
+    if matches!(beat.state, AgentState::Draining) {
+        flags |= DRAINING;
+    }
+    if !matches!(beat.checks, LocalChecks::Failing) {
+        flags |= LOCAL_CHECKS_OK;
+    }
+    flags
+}

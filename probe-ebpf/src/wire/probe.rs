@@ -1,0 +1,386 @@
+//! The authenticated probe: a STAMP base packet and one TLV of private type 252, 104 bytes both
+//! ways.
+//!
+//! It is held as thirteen 64-bit words in packet byte order, since whole words are what a kernel
+//! program moves and hashes cheaply.
+
+use super::NodeId;
+use super::ntp::NtpTime;
+use super::stamp::StampBase;
+use crate::checksum::Checksum;
+use crate::frame::Plain;
+use crate::siphash::{self, SipKey};
+
+/// UDP payload of a probe and of its reply, bytes.
+pub const PROBE_LEN: usize = WORDS * 8;
+/// STAMP TLV type, from the range for private use (RFC 8972 section 5.1).
+pub const TLV_TYPE: u8 = 252;
+/// Bytes of TLV value.
+pub const TLV_LENGTH: u16 = 56;
+/// STAMP TLV flag U, "unrecognised": set by the sender, cleared by whoever knows the type.
+pub const TLV_UNRECOGNISED: u8 = 0x80;
+/// Version of the TLV's value.
+pub const VERSION: u8 = 1;
+
+const WORDS: usize = 13;
+const SIGNED_WORDS: usize = WORDS - 1;
+
+/// Request flag: the deciding controller renews the node's lease.
+pub const RENEW: u8 = 1 << 0;
+/// Request flag: a witness votes for the node's lease.
+pub const VOTE: u8 = 1 << 1;
+
+/// Reply flag: the agent's deadline has not passed.
+pub const AGENT_UP: u8 = 1 << 0;
+/// Reply flag: the agent was asked to stop.
+pub const DRAINING: u8 = 1 << 1;
+/// Reply flag: the node may use its egress IPs.
+pub const LEASE_HELD: u8 = 1 << 2;
+/// Reply flag: the agent's local checks pass, or none are configured.
+pub const LOCAL_CHECKS_OK: u8 = 1 << 3;
+
+/// An age that has never begun.
+pub const NEVER: u32 = u32::MAX;
+
+/// A probe or reply as it stands in a packet, verified or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct ProbePacket {
+    /// Big-endian bytes, loaded in native order.
+    words: [u64; WORDS],
+}
+
+const _: () = assert!(size_of::<ProbePacket>() == PROBE_LEN);
+
+// SAFETY: `repr(C)`, an array of integers.
+unsafe impl Plain for ProbePacket {}
+
+impl ProbePacket {
+    /// Reads a packet from its bytes.
+    pub fn from_bytes(bytes: &[u8; PROBE_LEN]) -> Self {
+        let mut words = [0; WORDS];
+        for (word, chunk) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
+            *word = u64::from_ne_bytes(*chunk);
+        }
+        Self { words }
+    }
+
+    /// The packet's bytes.
+    pub fn to_bytes(&self) -> [u8; PROBE_LEN] {
+        let mut bytes = [0; PROBE_LEN];
+        for (chunk, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(self.words) {
+            *chunk = word.to_ne_bytes();
+        }
+        bytes
+    }
+
+    #[inline(always)]
+    const fn get(&self, word: usize) -> u64 {
+        u64::from_be(self.words[word])
+    }
+
+    #[inline(always)]
+    const fn set(&mut self, word: usize, value: u64) {
+        self.words[word] = value.to_be();
+    }
+
+    /// The tag over everything before it.
+    #[inline(always)]
+    const fn tag(&self, key: &SipKey) -> u64 {
+        let mut signed = [0; SIGNED_WORDS];
+        let mut index = 0;
+        while index < SIGNED_WORDS {
+            // SipHash takes the message's first byte as a word's lowest.
+            signed[index] = u64::from_le(self.words[index]);
+            index += 1;
+        }
+        siphash::hash_words(key, &signed)
+    }
+
+    /// Whether the MAC is the one that `key` gives.
+    #[inline(always)]
+    pub const fn verifies(&self, key: &SipKey) -> bool {
+        u64::from_le(self.words[12]) == self.tag(key)
+    }
+
+    /// Writes the MAC.
+    #[inline(always)]
+    pub const fn sign(&mut self, key: &SipKey) {
+        self.words[12] = self.tag(key).to_le();
+    }
+
+    /// The packet's first 40 bytes: plain STAMP.
+    #[inline(always)]
+    pub const fn base(&self) -> StampBase {
+        let [w0, w1, w2, w3, w4, ..] = self.words;
+        StampBase::from_words([w0, w1, w2, w3, w4])
+    }
+
+    #[inline(always)]
+    const fn set_base(&mut self, base: &StampBase) {
+        let words = base.words();
+        let mut index = 0;
+        while index < words.len() {
+            self.words[index] = words[index];
+            index += 1;
+        }
+    }
+
+    /// The sum of the packet's bytes, for the UDP checksum.
+    #[inline(always)]
+    pub const fn checksum(&self) -> Checksum {
+        Checksum::of_words(&self.words)
+    }
+
+    /// TTL or hop limit with which the request arrived (offset 40).
+    pub const fn sender_ttl(&self) -> u8 {
+        (self.get(5) >> 56) as u8
+    }
+
+    /// TLV flags (offset 44).
+    #[inline(always)]
+    pub const fn tlv_flags(&self) -> u8 {
+        (self.get(5) >> 24) as u8
+    }
+
+    /// TLV type (offset 45).
+    #[inline(always)]
+    pub const fn tlv_type(&self) -> u8 {
+        (self.get(5) >> 16) as u8
+    }
+
+    /// TLV length (offset 46).
+    #[inline(always)]
+    pub const fn tlv_length(&self) -> u16 {
+        self.get(5) as u16
+    }
+
+    /// Version of the TLV's value (offset 48).
+    #[inline(always)]
+    pub const fn version(&self) -> u8 {
+        (self.get(6) >> 56) as u8
+    }
+
+    /// Flags (offset 49).
+    #[inline(always)]
+    pub const fn flags(&self) -> u8 {
+        (self.get(6) >> 48) as u8
+    }
+
+    /// Key id (offset 50).
+    #[inline(always)]
+    pub const fn key_id(&self) -> u16 {
+        (self.get(6) >> 32) as u16
+    }
+
+    /// Lease time, ms (offset 52).
+    pub const fn lease_ms(&self) -> u32 {
+        self.get(6) as u32
+    }
+
+    /// Node id (offset 56).
+    #[inline(always)]
+    pub const fn node_id(&self) -> NodeId {
+        NodeId(self.get(7))
+    }
+
+    /// Assignment epoch (offset 64).
+    pub const fn epoch(&self) -> u64 {
+        self.get(8)
+    }
+
+    /// Incarnation (offset 72).
+    pub const fn incarnation(&self) -> u64 {
+        self.get(9)
+    }
+
+    /// The node's boot clock, ns (offset 80).
+    pub const fn node_time(&self) -> u64 {
+        self.get(10)
+    }
+
+    /// Beat age and tunnel age of a reply, ms (offsets 88 and 92).
+    pub const fn ages_ms(&self) -> (u32, u32) {
+        ((self.get(11) >> 32) as u32, self.get(11) as u32)
+    }
+}
+
+/// What a prober asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Number of the probe, unique among those outstanding to the node.
+    pub sequence: u32,
+    /// T1: the prober's wall clock at sending.
+    pub timestamp: NtpTime,
+    /// How far the prober's wall clock may be off (RFC 8762 section 4.2.1).
+    pub error_estimate: u16,
+    /// STAMP session id, free for the prober's use.
+    pub ssid: u16,
+    /// [`RENEW`], [`VOTE`].
+    pub flags: u8,
+    /// Which of the node's keys signs.
+    pub key_id: u16,
+    /// Lease time wanted, ms.
+    pub lease_ms: u32,
+    /// The node that is meant.
+    pub node_id: NodeId,
+    /// Oldest applied assignment epoch for which a RENEW or VOTE is meant.
+    pub epoch_floor: u64,
+    /// From the node's last reply, 0 before the first.
+    pub incarnation: u64,
+    /// From the node's last reply, ns, 0 before the first.
+    pub node_time: u64,
+    /// A witness's instance id, 0 for a controller.
+    pub prober: u64,
+}
+
+impl Request {
+    /// The signed packet.
+    pub fn encode(&self, key: &SipKey) -> ProbePacket {
+        let mut packet = ProbePacket { words: [0; WORDS] };
+        packet.set_base(&StampBase::request(
+            self.sequence,
+            self.timestamp,
+            self.error_estimate,
+            self.ssid,
+        ));
+        packet.set(
+            5,
+            ((TLV_UNRECOGNISED as u64) << 24) | ((TLV_TYPE as u64) << 16) | TLV_LENGTH as u64,
+        );
+        packet.set(6, value_head(self.flags, self.key_id, self.lease_ms));
+        packet.set(7, self.node_id.0);
+        packet.set(8, self.epoch_floor);
+        packet.set(9, self.incarnation);
+        packet.set(10, self.node_time);
+        packet.set(11, self.prober);
+        packet.sign(key);
+        packet
+    }
+}
+
+#[inline(always)]
+const fn value_head(flags: u8, key_id: u16, lease_ms: u32) -> u64 {
+    ((VERSION as u64) << 56) | ((flags as u64) << 48) | ((key_id as u64) << 32) | lease_ms as u64
+}
+
+/// What a node puts into its reply beside what it copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// T2.
+    pub received: NtpTime,
+    /// T3.
+    pub sent: NtpTime,
+    /// How far the node's wall clock may be off.
+    pub error_estimate: u16,
+    /// TTL or hop limit with which the request arrived.
+    pub ttl: u8,
+    /// [`AGENT_UP`], [`DRAINING`], [`LEASE_HELD`], [`LOCAL_CHECKS_OK`].
+    pub flags: u8,
+    /// What is left of the lease, ms.
+    pub lease_ms: u32,
+    /// Assignment epoch that the node has applied.
+    pub epoch: u64,
+    /// Changes whenever the node's kernel state began anew.
+    pub incarnation: u64,
+    /// The node's boot clock, ns.
+    pub node_time: u64,
+    /// Since the agent's last beat, ms, or [`NEVER`].
+    pub beat_age_ms: u32,
+    /// Since the last tunnel packet, ms, or [`NEVER`].
+    pub tunnel_age_ms: u32,
+}
+
+impl ProbePacket {
+    /// Turns a request into its signed reply.
+    #[inline(always)]
+    pub const fn answer(&mut self, answer: &Answer, key: &SipKey) {
+        let mut base = self.base();
+        base.answer(answer.received, answer.sent, answer.error_estimate);
+        self.set_base(&base);
+        self.set(
+            5,
+            ((answer.ttl as u64) << 56) | ((TLV_TYPE as u64) << 16) | TLV_LENGTH as u64,
+        );
+        self.set(6, value_head(answer.flags, self.key_id(), answer.lease_ms));
+        self.set(8, answer.epoch);
+        self.set(9, answer.incarnation);
+        self.set(10, answer.node_time);
+        self.set(11, ((answer.beat_age_ms as u64) << 32) | answer.tunnel_age_ms as u64);
+        self.sign(key);
+    }
+}
+
+/// A reply whose MAC is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The request's sequence number.
+    pub sequence: u32,
+    /// The request's session id.
+    pub ssid: u16,
+    /// The request's T1.
+    pub sender_timestamp: NtpTime,
+    /// Who answers.
+    pub node_id: NodeId,
+    /// Which key signs.
+    pub key_id: u16,
+    /// What the node says.
+    pub answer: Answer,
+}
+
+/// Why bytes are not a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReplyError {
+    /// Not 104 bytes, or without our TLV, or of another version: somebody else's packet.
+    NotOurs,
+    /// A request, perhaps our own, sent back.
+    IsRequest,
+    /// The MAC is not the key's.
+    WrongMac,
+}
+
+impl Reply {
+    /// Reads a reply and checks its MAC. `key` finds the key by node and key id.
+    pub fn decode(
+        bytes: &[u8],
+        key: impl FnOnce(NodeId, u16) -> Option<SipKey>,
+    ) -> Result<Self, ReplyError> {
+        let bytes = bytes.try_into().map_err(|_| ReplyError::NotOurs)?;
+        let packet = ProbePacket::from_bytes(bytes);
+        if packet.tlv_type() != TLV_TYPE
+            || packet.tlv_length() != TLV_LENGTH
+            || packet.version() != VERSION
+        {
+            return Err(ReplyError::NotOurs);
+        }
+        if packet.tlv_flags() != 0 {
+            return Err(ReplyError::IsRequest);
+        }
+        let key = key(packet.node_id(), packet.key_id()).ok_or(ReplyError::WrongMac)?;
+        if !packet.verifies(&key) {
+            return Err(ReplyError::WrongMac);
+        }
+        let base = packet.base();
+        let (beat_age_ms, tunnel_age_ms) = packet.ages_ms();
+        Ok(Self {
+            sequence: base.sequence(),
+            ssid: base.ssid(),
+            sender_timestamp: base.sender_timestamp(),
+            node_id: packet.node_id(),
+            key_id: packet.key_id(),
+            answer: Answer {
+                received: base.receive_timestamp(),
+                sent: base.timestamp(),
+                error_estimate: base.error_estimate(),
+                ttl: packet.sender_ttl(),
+                flags: packet.flags(),
+                lease_ms: packet.lease_ms(),
+                epoch: packet.epoch(),
+                incarnation: packet.incarnation(),
+                node_time: packet.node_time(),
+                beat_age_ms,
+                tunnel_age_ms,
+            },
+        })
+    }
+}
