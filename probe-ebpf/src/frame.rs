@@ -34,7 +34,11 @@ impl<'a> Frame<'a> {
     /// A frame over bytes that are the caller's alone.
     pub fn new(bytes: &'a mut [u8]) -> Self {
         let range = bytes.as_mut_ptr_range();
-        Self { start: range.start, end: range.end, packet: PhantomData }
+        Self {
+            start: range.start,
+            end: range.end,
+            packet: PhantomData,
+        }
     }
 
     /// A frame over a packet that the kernel lends.
@@ -45,7 +49,11 @@ impl<'a> Frame<'a> {
     /// lives.
     #[inline(always)]
     pub const unsafe fn from_raw(start: *mut u8, end: *mut u8) -> Self {
-        Self { start, end, packet: PhantomData }
+        Self {
+            start,
+            end,
+            packet: PhantomData,
+        }
     }
 
     /// Whether the packet has a byte at every offset below `length`.

@@ -4,7 +4,10 @@
 //! The library is `no_std` and depends on nothing, so the same code is compiled into the kernel
 //! programs and tested, byte for byte, on the host. It holds no loader, no socket and no clock.
 
-#![cfg_attr(not(test), no_std)]
+#![no_std]
+
+#[cfg(any(test, feature = "testing"))]
+extern crate std;
 
 pub mod checksum;
 pub mod frame;
@@ -12,4 +15,6 @@ pub mod maps;
 pub mod outcome;
 pub mod reflect;
 pub mod siphash;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod wire;

@@ -59,15 +59,25 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    const NONE: Self = Self { address: [0; 16], mask: [0xff; 16] };
+    const NONE: Self = Self {
+        address: [0; 16],
+        mask: [0xff; 16],
+    };
 
     /// The first `length` bits of `address`. `length` counts from the mapped form's first bit, so
     /// an IPv4 /24 has length 120; more than 128 counts as 128.
     pub const fn new(address: [u8; 16], length: u32) -> Self {
         let length = if length > 128 { 128 } else { length };
-        let mask = if length == 0 { 0 } else { u128::MAX << (128 - length) };
+        let mask = if length == 0 {
+            0
+        } else {
+            u128::MAX << (128 - length)
+        };
         let address = u128::from_be_bytes(address) & mask;
-        Self { address: address.to_be_bytes(), mask: mask.to_be_bytes() }
+        Self {
+            address: address.to_be_bytes(),
+            mask: mask.to_be_bytes(),
+        }
     }
 
     /// The prefix's first address.
@@ -106,7 +116,10 @@ impl Address {
     /// From an IPv4 address as loaded from a packet.
     #[inline(always)]
     pub const fn from_v4(word: u32) -> Self {
-        Self { high: 0, low: (0xffff_0000_0000 | u32::from_be(word) as u64).to_be() }
+        Self {
+            high: 0,
+            low: (0xffff_0000_0000 | u32::from_be(word) as u64).to_be(),
+        }
     }
 
     /// The address's 16 bytes.
@@ -214,7 +227,10 @@ impl ProbeConfig {
 
 #[inline(always)]
 fn any_contains<const N: usize>(prefixes: &[Prefix; N], count: u32, address: &Address) -> bool {
-    prefixes.iter().take(count as usize).any(|prefix| prefix.contains(address))
+    prefixes
+        .iter()
+        .take(count as usize)
+        .any(|prefix| prefix.contains(address))
 }
 
 /// `PROBE_KEYS`: current and next key of the node.
@@ -240,11 +256,21 @@ pub enum KeyState {
 
 impl ProbeKey {
     /// A slot without a key.
-    pub const EMPTY: Self = Self { key: [0; 16], id: 0, state: KeyState::Empty, pad: [0; 5] };
+    pub const EMPTY: Self = Self {
+        key: [0; 16],
+        id: 0,
+        state: KeyState::Empty,
+        pad: [0; 5],
+    };
 
     /// A valid key.
     pub const fn new(id: u16, key: [u8; 16]) -> Self {
-        Self { key, id, state: KeyState::Valid, pad: [0; 5] }
+        Self {
+            key,
+            id,
+            state: KeyState::Valid,
+            pad: [0; 5],
+        }
     }
 
     /// The key, if the slot holds one with this id.
@@ -322,7 +348,11 @@ impl AgentBeat {
             return u32::MAX;
         }
         let age = now.saturating_sub(self.last_ns) / 1_000_000;
-        if age >= u32::MAX as u64 { u32::MAX - 1 } else { age as u32 }
+        if age >= u32::MAX as u64 {
+            u32::MAX - 1
+        } else {
+            age as u32
+        }
     }
 }
 

@@ -15,7 +15,10 @@ impl SipKey {
     #[inline(always)]
     pub const fn from_bytes(bytes: &[u8; 16]) -> Self {
         let whole = u128::from_le_bytes(*bytes);
-        Self { k0: whole as u64, k1: (whole >> 64) as u64 }
+        Self {
+            k0: whole as u64,
+            k1: (whole >> 64) as u64,
+        }
     }
 }
 
@@ -103,8 +106,9 @@ pub const fn hash_bytes(key: &SipKey, message: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::hash::Hasher;
     use proptest::prelude::*;
-    use std::hash::Hasher;
+    use std::vec::Vec;
 
     fn reference(key: &[u8; 16], message: &[u8]) -> u64 {
         let mut hasher = siphasher::sip::SipHasher24::new_with_key(key);
@@ -116,7 +120,10 @@ mod tests {
     fn the_papers_test_vector_comes_out() {
         let key: [u8; 16] = core::array::from_fn(|i| i as u8);
         let message: [u8; 15] = core::array::from_fn(|i| i as u8);
-        assert_eq!(hash_bytes(&SipKey::from_bytes(&key), &message), 0xa129_ca61_49be_45e5);
+        assert_eq!(
+            hash_bytes(&SipKey::from_bytes(&key), &message),
+            0xa129_ca61_49be_45e5
+        );
     }
 
     proptest! {

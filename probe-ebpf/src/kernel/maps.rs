@@ -74,7 +74,14 @@ impl Node for KernelNode {
         } else {
             // A full map forgets whoever has been silent for longest; the answer does not depend
             // on it.
-            let _ = PROBERS.insert(prober, &ProberSeen { last_ns: now, probes: 1 }, 0);
+            let _ = PROBERS.insert(
+                prober,
+                &ProberSeen {
+                    last_ns: now,
+                    probes: 1,
+                },
+                0,
+            );
         }
     }
 }

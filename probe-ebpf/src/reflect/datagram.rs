@@ -87,7 +87,14 @@ impl Datagram {
         let destination = Address::from_v4(frame.read(ip_offset + IPV4_DESTINATION)?);
         let ttl = frame.read(ip_offset + IPV4_TTL)?;
         let ip = (Ip::V4, ip_offset, ip_offset + header);
-        Self::read_udp(frame, ip, total.saturating_sub(header), source, destination, ttl)
+        Self::read_udp(
+            frame,
+            ip,
+            total.saturating_sub(header),
+            source,
+            destination,
+            ttl,
+        )
     }
 
     #[inline(always)]
@@ -153,7 +160,10 @@ impl Datagram {
         let mut sum = payload;
         match self.ip {
             Ip::V4 => {
-                let (source, destination) = (self.ip_offset + IPV4_SOURCE, self.ip_offset + IPV4_DESTINATION);
+                let (source, destination) = (
+                    self.ip_offset + IPV4_SOURCE,
+                    self.ip_offset + IPV4_DESTINATION,
+                );
                 let (from, to): (u32, u32) = (frame.read(source)?, frame.read(destination)?);
                 frame.write(source, to)?;
                 frame.write(destination, from)?;
@@ -206,7 +216,10 @@ impl Datagram {
 
 #[inline(always)]
 fn read_ipv6_address(frame: &Frame, offset: usize) -> Result<Address, Truncated> {
-    Ok(Address::from_words(frame.read(offset)?, frame.read(offset + 8)?))
+    Ok(Address::from_words(
+        frame.read(offset)?,
+        frame.read(offset + 8)?,
+    ))
 }
 
 #[inline(always)]

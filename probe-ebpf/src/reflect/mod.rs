@@ -9,6 +9,8 @@ pub mod probe;
 pub mod sbfd;
 mod source;
 pub mod stamp;
+#[cfg(test)]
+mod tests;
 
 use crate::frame::Frame;
 use crate::maps::{AgentBeat, Assignment, ProbeConfig, ProbeKey, ProberKey, Switch};

@@ -33,11 +33,14 @@ pub(super) fn reflect(
     if datagram.length != PROBE_LEN {
         return Err(Outcome::WrongSize);
     }
-    let mut packet: ProbePacket =
-        frame.read(datagram.payload()).map_err(|_| Outcome::WrongSize)?;
+    let mut packet: ProbePacket = frame
+        .read(datagram.payload())
+        .map_err(|_| Outcome::WrongSize)?;
     source::check_answerable(datagram)?;
     let now = answer(&mut packet, datagram.ttl, config, node)?;
-    frame.write(datagram.payload(), packet).map_err(|_| Outcome::WrongSize)?;
+    frame
+        .write(datagram.payload(), packet)
+        .map_err(|_| Outcome::WrongSize)?;
     datagram
         .turn_around(frame, HOP_LIMIT, packet.checksum())
         .map_err(|_| Outcome::WrongSize)?;

@@ -24,7 +24,9 @@ pub(super) fn reflect(
     let offset = datagram.payload();
     let mut packet: Packet = frame.read(offset).map_err(|_| Outcome::MalformedSbfd)?;
     answer(&mut packet, config, node)?;
-    frame.write(offset, packet).map_err(|_| Outcome::MalformedSbfd)?;
+    frame
+        .write(offset, packet)
+        .map_err(|_| Outcome::MalformedSbfd)?;
     datagram
         .turn_around(frame, HOP_LIMIT, packet.checksum())
         .map_err(|_| Outcome::MalformedSbfd)?;
@@ -33,11 +35,7 @@ pub(super) fn reflect(
 
 /// Turns an initiator's packet into the reflector's.
 #[inline(always)]
-pub fn answer(
-    packet: &mut Packet,
-    config: &ProbeConfig,
-    node: &impl Node,
-) -> Result<(), Outcome> {
+pub fn answer(packet: &mut Packet, config: &ProbeConfig, node: &impl Node) -> Result<(), Outcome> {
     if !packet.is_well_formed() {
         return Err(Outcome::MalformedSbfd);
     }

@@ -38,20 +38,20 @@ pub(super) fn reflect(
     answer(&mut base, config, node)?;
     frame.write(offset, base).map_err(|_| Outcome::ShortStamp)?;
     let ttl = u32::from(datagram.ttl) << 24;
-    frame.write(offset + StampBase::LEN, ttl.to_be()).map_err(|_| Outcome::ShortStamp)?;
+    frame
+        .write(offset + StampBase::LEN, ttl.to_be())
+        .map_err(|_| Outcome::ShortStamp)?;
     let sum = sum(frame, offset, datagram.length).map_err(|_| Outcome::ShortStamp)?;
-    datagram.turn_around(frame, HOP_LIMIT, sum).map_err(|_| Outcome::ShortStamp)?;
+    datagram
+        .turn_around(frame, HOP_LIMIT, sum)
+        .map_err(|_| Outcome::ShortStamp)?;
     Ok(Outcome::AnsweredStamp)
 }
 
 /// Turns the first 40 bytes of a request into those of the reply. The four that follow hold the
 /// TTL with which the request came and three zeros; whatever comes then is sent back as it is.
 #[inline(always)]
-pub fn answer(
-    base: &mut StampBase,
-    config: &ProbeConfig,
-    node: &impl Node,
-) -> Result<(), Outcome> {
+pub fn answer(base: &mut StampBase, config: &ProbeConfig, node: &impl Node) -> Result<(), Outcome> {
     let beat = node.beat().ok_or(Outcome::Unconfigured)?;
     let wall = NtpTime::from_unix_nanos(node.now().wrapping_add(beat.wall_offset_ns));
     base.answer(wall, wall, config.error_estimate);

@@ -306,7 +306,10 @@ impl ProbePacket {
         self.set(8, answer.epoch);
         self.set(9, answer.incarnation);
         self.set(10, answer.node_time);
-        self.set(11, ((answer.beat_age_ms as u64) << 32) | answer.tunnel_age_ms as u64);
+        self.set(
+            11,
+            ((answer.beat_age_ms as u64) << 32) | answer.tunnel_age_ms as u64,
+        );
         self.sign(key);
     }
 }

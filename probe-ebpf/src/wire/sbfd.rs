@@ -91,14 +91,20 @@ impl Packet {
     #[inline(always)]
     pub const fn answer(&mut self, up: bool, min_rx_us: u32) {
         let head = self.get(0);
-        let (diagnostic, mut flags) =
-            if up { (0, STATE_UP) } else { (DIAGNOSTIC_ADMIN_DOWN, 0) };
+        let (diagnostic, mut flags) = if up {
+            (0, STATE_UP)
+        } else {
+            (DIAGNOSTIC_ADMIN_DOWN, 0)
+        };
         if self.flags() & POLL != 0 {
             flags |= FINAL;
         }
         let first = (VERSION << 5) | diagnostic;
         let multiplier_and_length = head & 0xffff_0000_0000;
-        let (my, your) = (self.your_discriminator() as u64, self.my_discriminator() as u64);
+        let (my, your) = (
+            self.your_discriminator() as u64,
+            self.my_discriminator() as u64,
+        );
         let min_tx = self.get(1) & 0xffff_ffff;
         self.words[0] =
             (((first as u64) << 56) | ((flags as u64) << 48) | multiplier_and_length | my).to_be();

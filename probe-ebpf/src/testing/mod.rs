@@ -1,0 +1,15 @@
+//! What tests of the packet logic need, on the host and in the kernel: frames made by a foreign
+//! codec, a node, and a table of cases that both engines must decide alike.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "test support: a panic fails the test that called it"
+)]
+
+mod cases;
+mod frames;
+mod node;
+
+pub use cases::{Case, cases};
+pub use frames::{FrameSpec, assert_reply, probe_frame};
+pub use node::{HostNode, OTHER_KEY, SOURCE_V4, SOURCE_V6, request, test_node};
