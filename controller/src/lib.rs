@@ -1,1 +1,11 @@
-//! stub
+//! Everything that decides about nodes, and everything that shows what was decided.
+//!
+//! `health` holds the rules and depends on nothing outside itself; `monitor` feeds it from the
+//! prober; `standalone` runs both from a configuration file; `api` is what the HTTP interface
+//! says and the command line client in `cli` reads.
+
+#![forbid(unsafe_code)]
+
+pub mod api;
+pub mod cli;
+pub mod health;
