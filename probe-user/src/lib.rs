@@ -1,1 +1,11 @@
-//! stub
+//! Pulsepath in user space: what every daemon shares, and the node's agent.
+//!
+//! [`settings`], [`logging`] and [`http`] are common to all daemons. They know nothing of probes.
+
+#![deny(unsafe_code)]
+
+pub mod http;
+pub mod keys;
+pub mod logging;
+pub mod session;
+pub mod settings;

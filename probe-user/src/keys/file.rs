@@ -1,0 +1,124 @@
+//! Key files: few short lines, readable by their owner only.
+
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use super::{KeyError, MAX_KEYS, MalformedKey};
+
+const OWNER_ONLY: u32 = 0o600;
+const GROUP_AND_OTHERS: u32 = 0o077;
+/// No key file is nearly as long; whatever is longer is read no further.
+const MAX_BYTES: u64 = 4096;
+
+/// Reads a key from each line. `form` tells people what a line looks like.
+pub(super) fn read<T>(
+    path: &Path,
+    form: &'static str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, KeyError> {
+    let text = read_private(path)?;
+    let malformed = |reason| KeyError::Malformed {
+        path: path.to_owned(),
+        reason,
+    };
+    let lines = text.lines().collect::<Vec<_>>();
+    match lines.len() {
+        0 => return Err(malformed(MalformedKey::Empty)),
+        1..=MAX_KEYS => {}
+        lines => return Err(malformed(MalformedKey::TooMany { lines })),
+    }
+    let parsed = lines.iter().enumerate().map(|(index, line)| {
+        parse(line).ok_or_else(|| {
+            malformed(MalformedKey::Line {
+                line: index + 1,
+                form,
+            })
+        })
+    });
+    parsed.collect()
+}
+
+/// Refuses two keys with one id: a probe could not say which it means.
+pub(super) fn check_ids(path: &Path, ids: impl Iterator<Item = u16>) -> Result<(), KeyError> {
+    let ids = ids.collect::<Vec<_>>();
+    match ids.as_slice() {
+        [first, second] if first == second => Err(KeyError::Malformed {
+            path: path.to_owned(),
+            reason: MalformedKey::SameId { id: *first },
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn read_private(path: &Path) -> Result<String, KeyError> {
+    let failed = |source| KeyError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(failed)?;
+    // Asked of the open file, so that it is the mode of what is read.
+    let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
+    if mode & GROUP_AND_OTHERS != 0 {
+        return Err(KeyError::Exposed {
+            path: path.to_owned(),
+            mode,
+        });
+    }
+    let mut text = String::new();
+    file.take(MAX_BYTES)
+        .read_to_string(&mut text)
+        .map_err(failed)?;
+    Ok(text)
+}
+
+/// Makes the file, whole or not at all.
+pub(super) fn write_new(path: &Path, text: &str) -> Result<(), KeyError> {
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::AlreadyExists => KeyError::Exists {
+            path: path.to_owned(),
+        },
+        _ => KeyError::Write {
+            path: path.to_owned(),
+            source,
+        },
+    };
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(OWNER_ONLY);
+    let mut file = options.open(path).map_err(failed)?;
+    file.write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .map_err(|source| {
+            // Half a key is of no use, and would stand in the way of the next attempt. If it cannot
+            // be removed, the error that is returned still names the file.
+            let _ = fs::remove_file(path);
+            failed(source)
+        })
+}
+
+pub(super) fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(
+        String::with_capacity(bytes.len() * 2),
+        |mut digits, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(digits, "{byte:02x}");
+            digits
+        },
+    )
+}
+
+/// `None`: not exactly `N` bytes in hexadecimal digits.
+pub(super) fn from_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
+    let digits = digits.as_bytes();
+    if digits.len() != 2 * N {
+        return None;
+    }
+    let value = |digit: u8| (digit as char).to_digit(16);
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.as_chunks::<2>().0) {
+        *byte = (value(pair[0])? << 4 | value(pair[1])?) as u8;
+    }
+    Some(bytes)
+}
