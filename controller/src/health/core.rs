@@ -149,6 +149,13 @@ impl Node {
             .saturating_sub(self.excused)
     }
 
+    fn hear(&mut self, at: Instant) {
+        if at >= self.silent_from {
+            self.restart_silence(at);
+        }
+        self.heard = self.heard.max(Some(at));
+    }
+
     fn restart_silence(&mut self, from: Instant) {
         self.silent_from = from;
         self.excused = Duration::ZERO;
@@ -247,10 +254,7 @@ impl Health {
             return;
         };
         let silence = known.silence(heard.at);
-        if heard.at >= known.silent_from {
-            known.restart_silence(heard.at);
-        }
-        known.heard = known.heard.max(Some(heard.at));
+        known.hear(heard.at);
         let before = known.incarnation.replace(heard.incarnation);
         let same = before == Some(heard.incarnation);
         let restored = std::mem::take(&mut known.restored);
@@ -275,6 +279,14 @@ impl Health {
             self.change(heard.at, node, verdict, silence);
         }
         self.watch_unavailable(heard.at, node);
+    }
+
+    /// An authentic reply of `node` arrived whose word on agent and incarnation is out of date,
+    /// since a later one has been handled already: a sign of life and no more.
+    pub fn handle_stale_reply(&mut self, node: NodeIndex, at: Instant) {
+        if let Some(known) = self.node_mut(node) {
+            known.hear(at);
+        }
     }
 
     /// A round of probes to `node` begins at `due`. `excused` is the part of the time since its
