@@ -1,0 +1,78 @@
+//! `cargo xtask`: everything that is done with this project, from a fresh clone on.
+//!
+//! Every verb calls [`setup`] first, for as much as it needs itself. What can be decided without
+//! touching the machine (which compiler, which linker, which packages) is in pure functions.
+
+#![forbid(unsafe_code)]
+
+mod build;
+mod paths;
+mod run;
+mod setup;
+mod shell;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::build::Profile;
+use crate::setup::Purpose;
+
+/// Sets this machine up, builds, tests and shows Pulsepath.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Installs what is missing to build and run (as root or through sudo); a second time, does
+    /// nothing.
+    Setup {
+        /// Also what only the tests need: tshark, scapy, stamp-suite.
+        #[arg(long)]
+        tests: bool,
+    },
+    /// Builds the kernel programs and all binaries.
+    Build {
+        /// Optimized.
+        #[arg(long)]
+        release: bool,
+    },
+    /// Formatting and lints, as CI checks them.
+    Check,
+    /// Runs all tests (those of tiers 2 and 3 as root).
+    Test {
+        /// Passed on to `cargo test`: a filter, `-p PACKAGE`, `-- --nocapture`, ...
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Three nodes and a controller on this machine: what they notice, how fast, and what is lost.
+    Demo {
+        /// Leaves it running afterwards, for a look around.
+        #[arg(long)]
+        keep: bool,
+        /// Only removes what an earlier demo left behind.
+        #[arg(long, conflicts_with = "keep")]
+        clean: bool,
+    },
+    /// Measures: `reflector` or `prober`.
+    Bench {
+        /// Which bench, and its options.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().verb {
+        Verb::Setup { tests: false } => setup::setup(Purpose::Run).map(drop),
+        Verb::Setup { tests: true } => setup::setup(Purpose::Test).map(drop),
+        Verb::Build { release } => build::build(Profile::new(release), Purpose::Build).map(drop),
+        Verb::Check => run::check(),
+        Verb::Test { arguments } => run::test(&arguments),
+        Verb::Demo { keep, clean } => run::demo(keep, clean),
+        Verb::Bench { arguments } => run::bench(&arguments),
+    }
+}
