@@ -1,0 +1,293 @@
+//! The core.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use probe_ebpf::siphash::{self, SipKey};
+use probe_ebpf::wire::probe::{Reply, ReplyError};
+
+use super::clock::WallClock;
+use super::registry::{Handle, Registry};
+use super::schedule::Schedule;
+use super::stats::Rejection;
+use super::target::{Queued, TargetState};
+use super::{Event, ProbeSettings, ProberStats, Target, TargetError, TargetId, Transmit};
+
+/// Probes targets in rounds: one probe to each address of a target per period.
+///
+/// Rounds of different targets are spread evenly over the period, and each keeps its phase
+/// whatever comes, goes or is late. A round that is late by a period or more is not made up for:
+/// it is left out, and excused in the target's next [`Event::Round`].
+///
+/// Handle every datagram that can be read before [`poll`](Self::poll), so that a target is not
+/// judged while its reply lies waiting.
+pub struct Prober {
+    settings: ProbeSettings,
+    /// Where first sequence numbers come from.
+    sequences: SipKey,
+    inserted: u64,
+    registry: Registry,
+    schedule: Schedule,
+    wall: WallClock,
+    transmits: VecDeque<(Handle, Queued)>,
+    events: VecDeque<Event>,
+    stats: ProberStats,
+}
+
+impl Prober {
+    /// A prober without targets. `seed` makes its sequence numbers unlike those of any other:
+    /// take it from a good source.
+    ///
+    /// # Panics
+    ///
+    /// If the period is zero.
+    pub fn new(settings: ProbeSettings, seed: u64) -> Self {
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        Self {
+            settings,
+            sequences: SipKey::from_bytes(&key),
+            inserted: 0,
+            registry: Registry::default(),
+            schedule: Schedule::new(settings.period),
+            wall: WallClock::default(),
+            transmits: VecDeque::new(),
+            events: VecDeque::new(),
+            stats: ProberStats::default(),
+        }
+    }
+
+    /// Adds a target, whose first round is due within a period; or gives one that is there new
+    /// addresses and keys. Then its phase, and what is known of the node, stay, unless it is now
+    /// another node.
+    ///
+    /// # Errors
+    ///
+    /// If an address is another target's, or not that of one host. Nothing is changed then.
+    pub fn insert(
+        &mut self,
+        now: Instant,
+        id: TargetId,
+        target: Target,
+    ) -> Result<(), TargetError> {
+        let addresses = distinct_addresses(&target.addresses)?;
+        self.registry.check(id, &addresses)?;
+        match self.registry.find(id) {
+            Some(handle) => {
+                let sequence = self.first_sequence();
+                self.registry.update(handle, |state| {
+                    if state.is_node(target.node) {
+                        state.replace(&target, &addresses);
+                    } else {
+                        *state = TargetState::new(id, &target, &addresses, sequence);
+                    }
+                });
+            }
+            None => {
+                let sequence = self.first_sequence();
+                let state = TargetState::new(id, &target, &addresses, sequence);
+                let handle = self.registry.add(state);
+                self.schedule.add(now, handle);
+            }
+        }
+        Ok(())
+    }
+
+    fn first_sequence(&mut self) -> u32 {
+        self.inserted += 1;
+        siphash::hash_bytes(&self.sequences, &self.inserted.to_le_bytes()) as u32
+    }
+
+    /// Ends the probing of a target. What is on its way from it is not expected any more.
+    pub fn remove(&mut self, id: TargetId) {
+        self.registry.remove(id);
+    }
+
+    /// Ties wall time (since the Unix epoch) to the monotonic clock, for the timestamps in
+    /// probes. Set it now and then, as clocks drift. No decision depends on it.
+    pub fn set_wall_clock(&mut self, now: Instant, unix: Duration) {
+        self.wall.set(now, unix);
+    }
+
+    /// Handles a datagram that arrived at `received`.
+    pub fn handle_datagram(&mut self, received: Instant, source: SocketAddr, payload: &[u8]) {
+        match self.match_reply(received, source, payload) {
+            Ok(event) => {
+                self.stats.answered += 1;
+                self.events.push_back(event);
+            }
+            Err(rejection) => self.stats.count(rejection),
+        }
+    }
+
+    fn match_reply(
+        &mut self,
+        received: Instant,
+        source: SocketAddr,
+        payload: &[u8],
+    ) -> Result<Event, Rejection> {
+        let from = source.ip().to_canonical();
+        let handle = self
+            .registry
+            .find_address(from)
+            .ok_or(Rejection::UnexpectedSource)?;
+        let target = self
+            .registry
+            .get_mut(handle)
+            .ok_or(Rejection::UnexpectedSource)?;
+        if source.port() != self.settings.port {
+            return Err(Rejection::UnexpectedSource);
+        }
+        let reply = Reply::decode(payload, |node, id| target.key(node, id));
+        let reply = reply.map_err(|error| match error {
+            ReplyError::NotOurs | ReplyError::IsRequest => Rejection::Foreign,
+            ReplyError::WrongMac => Rejection::Forged,
+        })?;
+        let (sent, at) = target.window.answer(
+            reply.sequence,
+            reply.sender_timestamp,
+            from,
+            received,
+            self.settings.reply_window,
+        )?;
+        let newest = target.note(from, &reply.answer)?;
+        let target = target.id;
+        Ok(Event::Reply {
+            target,
+            at,
+            round_trip: at - sent,
+            reply,
+            from,
+            newest,
+        })
+    }
+
+    /// Takes note that the socket refused to send a probe for a reason of this host, not of the
+    /// network. A round of which every probe was refused is excused.
+    pub fn handle_refused(&mut self, id: TargetId, sequence: u32) {
+        let target = self
+            .registry
+            .find(id)
+            .and_then(|handle| self.registry.get_mut(handle));
+        if target.is_some_and(|target| target.refuse(sequence)) {
+            self.stats.refused += 1;
+        }
+    }
+
+    /// Begins the rounds that are due.
+    pub fn poll(&mut self, now: Instant) {
+        while let Some((due, handle)) = self.schedule.take_due(now) {
+            if self.registry.get_mut(handle).is_none() {
+                continue;
+            }
+            let lag = now - due;
+            self.stats.lag.observe(lag);
+            let next = if lag < self.settings.period {
+                self.begin_round(now, due, handle);
+                due + self.settings.period
+            } else {
+                due + self.skip_rounds(lag, handle)
+            };
+            self.schedule.put(next, handle);
+        }
+    }
+
+    fn begin_round(&mut self, now: Instant, due: Instant, handle: Handle) {
+        let Some(target) = self.registry.get_mut(handle) else {
+            return;
+        };
+        let id = target.id;
+        let (events, stats) = (&mut self.events, &mut self.stats);
+        target
+            .window
+            .expire(now, self.settings.reply_window, |address, sequence| {
+                stats.lost += 1;
+                events.push_back(Event::Lost {
+                    target: id,
+                    address,
+                    sequence,
+                });
+            });
+        let excused = target.begin_round(self.settings.period);
+        stats.rounds += 1;
+        stats.excused += excused;
+        events.push_back(Event::Round {
+            target: id,
+            due,
+            excused,
+        });
+        self.transmits
+            .extend(target.queue().map(|queued| (handle, queued)));
+    }
+
+    /// Leaves out the rounds up to now, and returns how long they would have taken. Going on with
+    /// the next one, at its own time, rather than with the last one at once, keeps a prober that
+    /// was held up from probing all its targets in one burst.
+    fn skip_rounds(&mut self, lag: Duration, handle: Handle) -> Duration {
+        let period = self.settings.period.as_nanos();
+        let skipped = lag.as_nanos() / period + 1;
+        let time = Duration::from_nanos((skipped * period) as u64);
+        if let Some(target) = self.registry.get_mut(handle) {
+            target.excuse(time);
+        }
+        self.stats.skipped_rounds += skipped as u64;
+        time
+    }
+
+    /// When [`poll`](Self::poll) is next worth calling. `None`: there is no target.
+    pub fn next_wake(&self) -> Option<Instant> {
+        self.schedule.next()
+    }
+
+    /// The next probe to send, timed as sent `now`.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        while let Some((handle, queued)) = self.transmits.pop_front() {
+            let Some(target) = self.registry.get_mut(handle) else {
+                continue;
+            };
+            let timestamp = self.wall.at(now);
+            let probe = target.probe(queued, now, timestamp, self.settings.port);
+            if let Some((sequence, to, payload)) = probe {
+                self.stats.sent += 1;
+                return Some(Transmit {
+                    target: target.id,
+                    sequence,
+                    to,
+                    payload,
+                });
+            }
+        }
+        None
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// How the prober asks.
+    pub fn settings(&self) -> &ProbeSettings {
+        &self.settings
+    }
+
+    /// What has been counted.
+    pub fn stats(&self) -> &ProberStats {
+        &self.stats
+    }
+}
+
+/// The addresses, each once, IPv4 in its own form.
+fn distinct_addresses(addresses: &[IpAddr]) -> Result<Vec<IpAddr>, TargetError> {
+    let mut distinct = Vec::with_capacity(addresses.len());
+    for address in addresses.iter().map(IpAddr::to_canonical) {
+        let broadcast = address == IpAddr::V4(std::net::Ipv4Addr::BROADCAST);
+        if address.is_unspecified() || address.is_multicast() || broadcast {
+            return Err(TargetError::NotUnicast { address });
+        }
+        if !distinct.contains(&address) {
+            distinct.push(address);
+        }
+    }
+    Ok(distinct)
+}

@@ -1,0 +1,277 @@
+//! Who is probed, and what is known of it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use probe_ebpf::siphash::SipKey;
+use probe_ebpf::wire::NodeId;
+use probe_ebpf::wire::ntp::{NtpTime, UNKNOWN_ERROR};
+use probe_ebpf::wire::probe::{Answer, PROBE_LEN, Request};
+
+use super::stats::Rejection;
+use super::window::Window;
+use crate::keys::{NodeKey, NodeKeys};
+
+/// Names a target; chosen by the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TargetId(pub u32);
+
+/// A node to probe.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The node's id.
+    pub node: NodeId,
+    /// The node's keys. The current one signs; replies may be signed with either.
+    pub keys: NodeKeys,
+    /// Where it answers. All are probed in each round. With none, rounds begin all the same.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// Why a target cannot be probed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// Replies are told apart by source address.
+    #[error("address {address} belongs to target {} already", .owner.0)]
+    AddressTaken {
+        /// The address.
+        address: IpAddr,
+        /// Whose it is.
+        owner: TargetId,
+    },
+    /// Not the address of one host.
+    #[error("address {address} is not that of one host")]
+    NotUnicast {
+        /// The address.
+        address: IpAddr,
+    },
+}
+
+#[derive(Clone, Copy)]
+struct Key {
+    id: u16,
+    sip: SipKey,
+}
+
+impl From<&NodeKey> for Key {
+    fn from(key: &NodeKey) -> Self {
+        Self {
+            id: key.id,
+            sip: key.sip(),
+        }
+    }
+}
+
+/// A point in a node's life, as its replies tell it.
+#[derive(Clone, Copy, Default)]
+struct Moment {
+    incarnation: u64,
+    node_time: u64,
+}
+
+impl Moment {
+    fn is_before(&self, later: &Self) -> bool {
+        self.incarnation == later.incarnation && self.node_time < later.node_time
+    }
+}
+
+/// One address of a target.
+struct Path {
+    address: IpAddr,
+    newest: Moment,
+}
+
+/// The round that is under way.
+#[derive(Clone, Copy, Default)]
+struct Round {
+    number: u32,
+    first_sequence: u32,
+    /// Probes that the caller has taken and, as far as is known, sent.
+    left: usize,
+}
+
+/// A probe that is ready but for its time of sending.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queued {
+    pub(super) round: u32,
+    pub(super) path: usize,
+}
+
+/// All that is known of a target.
+pub(super) struct TargetState {
+    pub(super) id: TargetId,
+    node: NodeId,
+    current: Key,
+    next: Option<Key>,
+    paths: Vec<Path>,
+    pub(super) window: Window,
+    newest: Moment,
+    /// The incarnation before the present one: a reply from it was overtaken by the node's reboot.
+    superseded: Option<u64>,
+    round: Round,
+    excused: Duration,
+}
+
+impl TargetState {
+    /// `addresses` are unicast and distinct.
+    pub(super) fn new(id: TargetId, target: &Target, addresses: &[IpAddr], sequence: u32) -> Self {
+        Self {
+            id,
+            node: target.node,
+            current: target.keys.current().into(),
+            next: target.keys.all().get(1).map(Key::from),
+            paths: addresses
+                .iter()
+                .map(|&address| Path::new(address))
+                .collect(),
+            window: Window::new(sequence),
+            newest: Moment::default(),
+            superseded: None,
+            round: Round {
+                first_sequence: sequence,
+                ..Round::default()
+            },
+            excused: Duration::ZERO,
+        }
+    }
+
+    /// Whether this is the state of the same node.
+    pub(super) fn is_node(&self, node: NodeId) -> bool {
+        self.node == node
+    }
+
+    /// Takes over new keys and addresses; what is known of the node, and of those addresses that
+    /// it keeps, stays.
+    pub(super) fn replace(&mut self, target: &Target, addresses: &[IpAddr]) {
+        self.current = target.keys.current().into();
+        self.next = target.keys.all().get(1).map(Key::from);
+        let mut old = std::mem::take(&mut self.paths);
+        let mut take = |address| match old.iter().position(|path| path.address == address) {
+            Some(index) => old.swap_remove(index),
+            None => Path::new(address),
+        };
+        self.paths = addresses.iter().map(|&address| take(address)).collect();
+        self.window
+            .void_others(|address| addresses.contains(&address));
+        if self.round.number != 0 {
+            // What is queued names paths that may have changed.
+            self.round.number = self.round.number.wrapping_add(1);
+        }
+    }
+
+    pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.paths.iter().map(|path| path.address)
+    }
+
+    /// Adds time that is not the node's silence.
+    pub(super) fn excuse(&mut self, time: Duration) {
+        self.excused += time;
+    }
+
+    /// Ends the round that is under way, which lasted for `period`, and begins another. Returns
+    /// the time since the last round that is not the node's silence.
+    pub(super) fn begin_round(&mut self, period: Duration) -> Duration {
+        let nothing_left = self.round.left == 0 && !self.paths.is_empty();
+        if self.round.number != 0 && nothing_left {
+            self.excused += period;
+        }
+        self.round = Round {
+            number: self.round.number.wrapping_add(1),
+            first_sequence: self.window.next_sequence(),
+            left: 0,
+        };
+        std::mem::take(&mut self.excused)
+    }
+
+    /// The probes of the round that is under way.
+    pub(super) fn queue(&self) -> impl Iterator<Item = Queued> {
+        let round = self.round.number;
+        (0..self.paths.len()).map(move |path| Queued { round, path })
+    }
+
+    /// Makes a probe that is sent `now`. `None`: its round is over.
+    pub(super) fn probe(
+        &mut self,
+        queued: Queued,
+        now: Instant,
+        timestamp: NtpTime,
+        port: u16,
+    ) -> Option<(u32, SocketAddr, [u8; PROBE_LEN])> {
+        if queued.round != self.round.number {
+            return None;
+        }
+        let address = self.paths.get(queued.path)?.address;
+        let sequence = self.window.push(now, timestamp, address);
+        self.round.left += 1;
+        let request = Request {
+            sequence,
+            timestamp,
+            error_estimate: UNKNOWN_ERROR,
+            ssid: 0,
+            flags: 0,
+            key_id: self.current.id,
+            lease_ms: 0,
+            node_id: self.node,
+            epoch_floor: 0,
+            incarnation: self.newest.incarnation,
+            node_time: self.newest.node_time,
+            prober: 0,
+        };
+        let payload = request.encode(&self.current.sip).to_bytes();
+        Some((sequence, SocketAddr::new(address, port), payload))
+    }
+
+    /// Takes back a probe that could not be sent. Whether there was one.
+    pub(super) fn refuse(&mut self, sequence: u32) -> bool {
+        let refused = self.window.void(sequence);
+        let of_round = sequence.wrapping_sub(self.round.first_sequence)
+            < self
+                .window
+                .next_sequence()
+                .wrapping_sub(self.round.first_sequence);
+        if refused && of_round {
+            self.round.left -= 1;
+        }
+        refused
+    }
+
+    /// The key of this node with this id.
+    pub(super) fn key(&self, node: NodeId, id: u16) -> Option<SipKey> {
+        let keys = [Some(&self.current), self.next.as_ref()];
+        let key = keys
+            .into_iter()
+            .flatten()
+            .find(|key| key.id == id && node == self.node)?;
+        Some(key.sip)
+    }
+
+    /// Notes what an authentic, timely reply says. Whether it is the node's latest word.
+    pub(super) fn note(&mut self, from: IpAddr, answer: &Answer) -> Result<bool, Rejection> {
+        let moment = Moment {
+            incarnation: answer.incarnation,
+            node_time: answer.node_time,
+        };
+        let path = self.paths.iter_mut().find(|path| path.address == from);
+        let path = path.ok_or(Rejection::UnexpectedSource)?;
+        if moment.is_before(&path.newest) || self.superseded == Some(moment.incarnation) {
+            return Err(Rejection::Reordered);
+        }
+        path.newest = moment;
+        if moment.is_before(&self.newest) {
+            return Ok(false);
+        }
+        if moment.incarnation != self.newest.incarnation && self.newest.incarnation != 0 {
+            self.superseded = Some(self.newest.incarnation);
+        }
+        self.newest = moment;
+        Ok(true)
+    }
+}
+
+impl Path {
+    fn new(address: IpAddr) -> Self {
+        Self {
+            address,
+            newest: Moment::default(),
+        }
+    }
+}
