@@ -14,22 +14,20 @@
 //! setting `eth0` itself down would take its IPv6 addresses away.
 
 use std::fmt;
+use std::fmt::Write as _;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use probe_user::keys::ClusterKeys;
 use tempfile::TempDir;
 
-use crate::command::{program, run};
-use crate::http::{self, Response};
+use crate::command::run;
 use crate::leftovers::BPFFS;
-use crate::{Netns, Process, unique};
+use crate::{Netns, Node, unique};
 
-/// The agent's HTTP port.
-pub const AGENT_HTTP: u16 = 9863;
-/// The controller's HTTP port.
-pub const CONTROLLER_HTTP: u16 = 9865;
+/// The file of the cluster's key, among the cluster's files.
+const CLUSTER_KEY: &str = "cluster.key";
 
 /// The filter program "return TC_ACT_SHOT": unlike `matchall` with `action drop`, it needs no
 /// module that a small kernel lacks.
@@ -79,6 +77,7 @@ pub struct Cluster {
     hub: Netns,
     pins: PinDir,
     files: TempDir,
+    keys: ClusterKeys,
 }
 
 impl Cluster {
@@ -97,14 +96,17 @@ impl Cluster {
         )?;
         let pins = PinDir::new(purpose)?;
         let files = tempfile::Builder::new().prefix(unique::PREFIX).tempdir()?;
+        let keys = ClusterKeys::generate(1)?;
+        keys.write_new(files.path().join(CLUSTER_KEY))?;
         let nodes = (1..=count)
-            .map(|index| Node::new(purpose, index, &hub, &pins.0, files.path()))
+            .map(|index| Node::new(purpose, index, &hub, &pins.0, files.path(), &keys))
             .collect::<Result<_>>()?;
         Ok(Self {
             nodes,
             hub,
             pins,
             files,
+            keys,
         })
     }
 
@@ -135,6 +137,31 @@ impl Cluster {
     /// The directory of all nodes' pin directories.
     pub fn pins(&self) -> &Path {
         &self.pins.0
+    }
+
+    /// The cluster's keys, for a prober of the test's own.
+    pub fn keys(&self) -> &ClusterKeys {
+        &self.keys
+    }
+
+    /// A controller's configuration (TOML) that lists all nodes with both addresses. `settings`
+    /// come before the nodes: top-level keys, dotted ones such as `http.listen` included.
+    pub fn controller_config(&self, settings: &str) -> String {
+        let files = self.files();
+        let mut config = format!(
+            "cluster_key_file = {:?}\nstate_file = {:?}\n{settings}\n",
+            files.join(CLUSTER_KEY),
+            files.join("controller-state.json"),
+        );
+        for node in &self.nodes {
+            let (name, ipv4, ipv6) = (node.name(), node.ipv4(), node.ipv6());
+            // Writing to a string cannot fail.
+            let _ = write!(
+                config,
+                "\n[[nodes]]\nname = \"{name}\"\naddresses = [\"{ipv4}\", \"{ipv6}\"]\n"
+            );
+        }
+        config
     }
 
     /// Cuts the link of node `index`, or mends it.
@@ -190,143 +217,6 @@ impl Cluster {
         node.netns()
             .ip(&format!("link set eth0 mtu {mtu}"))
             .map(drop)
-    }
-}
-
-/// One node: a namespace with `lo` and `eth0`.
-#[derive(Debug)]
-pub struct Node {
-    index: u8,
-    netns: Netns,
-    pin_dir: PathBuf,
-    files: PathBuf,
-}
-
-impl Node {
-    fn new(purpose: &str, index: u8, hub: &Netns, pins: &Path, files: &Path) -> Result<Self> {
-        let netns = Netns::new(&format!("{purpose}-n{index}"))?;
-        let pin_dir = pins.join(format!("n{index}"));
-        let node = Self {
-            index,
-            netns,
-            pin_dir,
-            files: files.to_owned(),
-        };
-        let port = node.port();
-        hub.ip_batch(&format!(
-            "link add {port} type veth peer name eth0 netns {}\n\
-             link set {port} master br0 up\n",
-            node.netns.name()
-        ))?;
-        node.netns.ip_batch(&format!(
-            "address add {}/24 dev eth0\n\
-             address add {}/64 dev eth0 nodad\n\
-             link set eth0 up\n",
-            node.ipv4(),
-            node.ipv6()
-        ))?;
-        Ok(node)
-    }
-
-    /// Its name: `n<index>`.
-    pub fn name(&self) -> String {
-        format!("n{}", self.index)
-    }
-
-    /// The hub's end of its link. It bears the node's name.
-    pub fn port(&self) -> String {
-        self.name()
-    }
-
-    /// Its namespace.
-    pub fn netns(&self) -> &Netns {
-        &self.netns
-    }
-
-    /// Where its agent is to pin. The agent makes the directory.
-    pub fn pin_dir(&self) -> &Path {
-        &self.pin_dir
-    }
-
-    /// Its IPv4 address on `eth0`.
-    pub fn ipv4(&self) -> Ipv4Addr {
-        Ipv4Addr::new(10, 77, 0, self.index)
-    }
-
-    /// Its IPv6 address on `eth0`.
-    pub fn ipv6(&self) -> Ipv6Addr {
-        Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, self.index.into())
-    }
-
-    /// Starts one of the project's programs inside, its output going to
-    /// `<node>-<program>.log`.
-    ///
-    /// # Errors
-    /// The program is not built or cannot be started.
-    pub fn spawn<S: AsRef<std::ffi::OsStr>>(
-        &self,
-        name: &str,
-        arguments: impl IntoIterator<Item = S>,
-    ) -> Result<Process> {
-        let mut command = self.netns.command(program(name)?);
-        command.args(arguments);
-        let label = format!("{}-{name}", self.name());
-        Process::spawn(&label, &command, &self.files.join(format!("{label}.log")))
-    }
-
-    /// Starts `pulsepath-agent run` with `config` (TOML).
-    ///
-    /// # Errors
-    /// As [`Self::spawn`], or the file cannot be written.
-    pub fn spawn_agent(&self, config: &str) -> Result<Process> {
-        self.spawn_daemon("pulsepath-agent", config)
-    }
-
-    /// Starts `pulsepath-controller run` with `config` (TOML).
-    ///
-    /// # Errors
-    /// As [`Self::spawn`], or the file cannot be written.
-    pub fn spawn_controller(&self, config: &str) -> Result<Process> {
-        self.spawn_daemon("pulsepath-controller", config)
-    }
-
-    fn spawn_daemon(&self, name: &str, config: &str) -> Result<Process> {
-        let file = self.config_file(name);
-        fs::write(&file, config).with_context(|| format!("write {}", file.display()))?;
-        self.spawn(
-            name,
-            ["run".as_ref(), "--config".as_ref(), file.as_os_str()],
-        )
-    }
-
-    /// The configuration file of the daemon `name` of this node.
-    pub fn config_file(&self, name: &str) -> PathBuf {
-        self.files.join(format!("{}-{name}.toml", self.name()))
-    }
-
-    /// Asks the node's agent over HTTP, from inside the node.
-    ///
-    /// # Errors
-    /// As [`http::get`].
-    pub fn agent_http(&self, path: &str) -> Result<Response> {
-        self.http(AGENT_HTTP, path)
-    }
-
-    /// Asks the controller on this node over HTTP, from inside the node.
-    ///
-    /// # Errors
-    /// As [`http::get`].
-    pub fn controller_http(&self, path: &str) -> Result<Response> {
-        self.http(CONTROLLER_HTTP, path)
-    }
-
-    /// Asks whoever listens on `port` of the node's loopback address.
-    ///
-    /// # Errors
-    /// As [`http::get`].
-    pub fn http(&self, port: u16, path: &str) -> Result<Response> {
-        let server = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
-        http::get(&self.netns, server, path)
     }
 }
 

@@ -17,13 +17,15 @@ pub mod eventually;
 pub mod http;
 pub mod leftovers;
 pub mod netns;
+pub mod node;
 pub mod process;
 mod unique;
 
-pub use cluster::{Cluster, Direction, LinkState, Node};
+pub use cluster::{Cluster, Direction, LinkState};
 pub use command::{bin_dir, run};
 pub use eventually::{eventually, within};
 pub use netns::Netns;
+pub use node::Node;
 pub use process::Process;
 
 /// A signal to send with [`Process::signal`].
