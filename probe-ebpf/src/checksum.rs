@@ -7,16 +7,10 @@
 pub struct Checksum(u64);
 
 impl Checksum {
-    /// The sum of whole words.
+    /// The sum of nothing.
     #[inline(always)]
-    pub const fn of_words<const N: usize>(words: &[u64; N]) -> Self {
-        let mut sum = Self(0);
-        let mut index = 0;
-        while index < N {
-            sum.add_u64(words[index]);
-            index += 1;
-        }
-        sum
+    pub const fn new() -> Self {
+        Self(0)
     }
 
     /// Adds two bytes.

@@ -89,4 +89,15 @@ impl<'a> Frame<'a> {
         unsafe { pointer.write_unaligned(value) };
         Ok(())
     }
+
+    /// The value at `offset`, in place.
+    #[inline(always)]
+    pub fn view<T: Plain>(&mut self, offset: usize) -> Result<&mut T, Truncated> {
+        const { assert!(align_of::<T>() == 1) };
+        let pointer = self.at::<T>(offset)?;
+        // SAFETY: `at` has checked that the whole value lies inside the packet, which is ours
+        // alone and borrowed for as long as the reference lives; any bytes are a value of a
+        // `Plain` type, and its alignment is 1.
+        Ok(unsafe { &mut *pointer })
+    }
 }

@@ -199,7 +199,7 @@ impl Datagram {
     #[inline(always)]
     fn write_ipv4_checksum(&self, frame: &mut Frame) -> Result<(), Truncated> {
         frame.write(self.ip_offset + IPV4_CHECKSUM, 0_u16)?;
-        let mut sum = Checksum::default();
+        let mut sum = Checksum::new();
         sum.add_u64(frame.read(self.ip_offset)?);
         sum.add_u64(frame.read(self.ip_offset + 8)?);
         sum.add_u32(frame.read(self.ip_offset + 16)?);

@@ -33,16 +33,14 @@ pub(super) fn reflect(
     if datagram.length != PROBE_LEN {
         return Err(Outcome::WrongSize);
     }
-    let mut packet: ProbePacket = frame
-        .read(datagram.payload())
+    let packet: &mut ProbePacket = frame
+        .view(datagram.payload())
         .map_err(|_| Outcome::WrongSize)?;
     source::check_answerable(datagram)?;
-    let now = answer(&mut packet, datagram.ttl, config, node)?;
-    frame
-        .write(datagram.payload(), packet)
-        .map_err(|_| Outcome::WrongSize)?;
+    let now = answer(packet, datagram.ttl, config, node)?;
+    let sum = packet.checksum();
     datagram
-        .turn_around(frame, HOP_LIMIT, packet.checksum())
+        .turn_around(frame, HOP_LIMIT, sum)
         .map_err(|_| Outcome::WrongSize)?;
     let prober = ProberKey {
         address: datagram.source.octets(),

@@ -60,7 +60,7 @@ pub fn answer(base: &mut StampBase, config: &ProbeConfig, node: &impl Node) -> R
 
 #[inline(always)]
 fn sum(frame: &Frame, offset: usize, length: usize) -> Result<Checksum, Truncated> {
-    let mut sum = Checksum::default();
+    let mut sum = Checksum::new();
     let mut at = offset;
     for index in 0..CHUNKS {
         if index * 8 + 8 > length {

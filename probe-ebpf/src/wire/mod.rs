@@ -5,6 +5,7 @@ pub mod ntp;
 pub mod probe;
 pub mod sbfd;
 pub mod stamp;
+mod word;
 
 use crate::siphash::{self, SipKey};
 

@@ -1,18 +1,16 @@
 //! The authenticated probe: a STAMP base packet and one TLV of private type 252, 104 bytes both
 //! ways.
-//!
-//! It is held as thirteen 64-bit words in packet byte order, since whole words are what a kernel
-//! program moves and hashes cheaply.
 
 use super::NodeId;
 use super::ntp::NtpTime;
 use super::stamp::StampBase;
+use super::word::Word;
 use crate::checksum::Checksum;
 use crate::frame::Plain;
 use crate::siphash::{self, SipKey};
 
 /// UDP payload of a probe and of its reply, bytes.
-pub const PROBE_LEN: usize = WORDS * 8;
+pub const PROBE_LEN: usize = 104;
 /// STAMP TLV type, from the range for private use (RFC 8972 section 5.1).
 pub const TLV_TYPE: u8 = 252;
 /// Bytes of TLV value.
@@ -22,8 +20,9 @@ pub const TLV_UNRECOGNISED: u8 = 0x80;
 /// Version of the TLV's value.
 pub const VERSION: u8 = 1;
 
-const WORDS: usize = 13;
-const SIGNED_WORDS: usize = WORDS - 1;
+const TAIL_WORDS: usize = 7;
+/// Bytes before the MAC, which it covers.
+const SIGNED_LEN: usize = 96;
 
 /// Request flag: the deciding controller renews the node's lease.
 pub const RENEW: u8 = 1 << 0;
@@ -46,162 +45,160 @@ pub const NEVER: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct ProbePacket {
-    /// Big-endian bytes, loaded in native order.
-    words: [u64; WORDS],
+    base: StampBase,
+    /// From offset 40 on: the sender's TTL and the TLV's header, then its value.
+    tail: [Word; TAIL_WORDS],
+    mac: Word,
 }
 
 const _: () = assert!(size_of::<ProbePacket>() == PROBE_LEN);
+const _: () = assert!(align_of::<ProbePacket>() == 1);
 
-// SAFETY: `repr(C)`, an array of integers.
+// SAFETY: `repr(C)`, arrays of bytes.
 unsafe impl Plain for ProbePacket {}
 
 impl ProbePacket {
+    const ZERO: Self = Self::from_bytes(&[0; PROBE_LEN]);
+
     /// Reads a packet from its bytes.
-    pub fn from_bytes(bytes: &[u8; PROBE_LEN]) -> Self {
-        let mut words = [0; WORDS];
-        for (word, chunk) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-            *word = u64::from_ne_bytes(*chunk);
-        }
-        Self { words }
+    pub const fn from_bytes(bytes: &[u8; PROBE_LEN]) -> Self {
+        // SAFETY: both are 104 bytes of which any are a value.
+        unsafe { core::mem::transmute(*bytes) }
     }
 
     /// The packet's bytes.
-    pub fn to_bytes(&self) -> [u8; PROBE_LEN] {
-        let mut bytes = [0; PROBE_LEN];
-        for (chunk, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(self.words) {
-            *chunk = word.to_ne_bytes();
-        }
-        bytes
+    pub const fn to_bytes(&self) -> [u8; PROBE_LEN] {
+        // SAFETY: both are 104 bytes of which any are a value.
+        unsafe { core::mem::transmute(*self) }
     }
 
     #[inline(always)]
     const fn get(&self, word: usize) -> u64 {
-        u64::from_be(self.words[word])
+        self.tail[word].get()
     }
 
     #[inline(always)]
     const fn set(&mut self, word: usize, value: u64) {
-        self.words[word] = value.to_be();
+        self.tail[word] = Word::new(value);
     }
 
     /// The tag over everything before it.
     #[inline(always)]
     const fn tag(&self, key: &SipKey) -> u64 {
-        let mut signed = [0; SIGNED_WORDS];
-        let mut index = 0;
-        while index < SIGNED_WORDS {
-            // SipHash takes the message's first byte as a word's lowest.
-            signed[index] = u64::from_le(self.words[index]);
-            index += 1;
-        }
-        siphash::hash_words(key, &signed)
+        let [b0, b1, b2, b3, b4] = self.base.words;
+        let [t0, t1, t2, t3, t4, t5, t6] = self.tail;
+        let mut state = siphash::State::new(key);
+        state.absorb(b0.to_sip());
+        state.absorb(b1.to_sip());
+        state.absorb(b2.to_sip());
+        state.absorb(b3.to_sip());
+        state.absorb(b4.to_sip());
+        state.absorb(t0.to_sip());
+        state.absorb(t1.to_sip());
+        state.absorb(t2.to_sip());
+        state.absorb(t3.to_sip());
+        state.absorb(t4.to_sip());
+        state.absorb(t5.to_sip());
+        state.absorb(t6.to_sip());
+        state.finish(SIGNED_LEN)
     }
 
     /// Whether the MAC is the one that `key` gives.
     #[inline(always)]
     pub const fn verifies(&self, key: &SipKey) -> bool {
-        u64::from_le(self.words[12]) == self.tag(key)
+        self.mac.to_sip() == self.tag(key)
     }
 
     /// Writes the MAC.
     #[inline(always)]
     pub const fn sign(&mut self, key: &SipKey) {
-        self.words[12] = self.tag(key).to_le();
-    }
-
-    /// The packet's first 40 bytes: plain STAMP.
-    #[inline(always)]
-    pub const fn base(&self) -> StampBase {
-        let [w0, w1, w2, w3, w4, ..] = self.words;
-        StampBase::from_words([w0, w1, w2, w3, w4])
-    }
-
-    #[inline(always)]
-    const fn set_base(&mut self, base: &StampBase) {
-        let words = base.words();
-        let mut index = 0;
-        while index < words.len() {
-            self.words[index] = words[index];
-            index += 1;
-        }
+        self.mac = Word::from_sip(self.tag(key));
     }
 
     /// The sum of the packet's bytes, for the UDP checksum.
     #[inline(always)]
     pub const fn checksum(&self) -> Checksum {
-        Checksum::of_words(&self.words)
+        let mut sum = Checksum::new();
+        self.base.add_to(&mut sum);
+        let mut index = 0;
+        while index < TAIL_WORDS {
+            sum.add_u64(self.tail[index].to_native());
+            index += 1;
+        }
+        sum.add_u64(self.mac.to_native());
+        sum
     }
 
     /// TTL or hop limit with which the request arrived (offset 40).
     pub const fn sender_ttl(&self) -> u8 {
-        (self.get(5) >> 56) as u8
+        (self.get(0) >> 56) as u8
     }
 
     /// TLV flags (offset 44).
     #[inline(always)]
     pub const fn tlv_flags(&self) -> u8 {
-        (self.get(5) >> 24) as u8
+        (self.get(0) >> 24) as u8
     }
 
     /// TLV type (offset 45).
     #[inline(always)]
     pub const fn tlv_type(&self) -> u8 {
-        (self.get(5) >> 16) as u8
+        (self.get(0) >> 16) as u8
     }
 
     /// TLV length (offset 46).
     #[inline(always)]
     pub const fn tlv_length(&self) -> u16 {
-        self.get(5) as u16
+        self.get(0) as u16
     }
 
     /// Version of the TLV's value (offset 48).
     #[inline(always)]
     pub const fn version(&self) -> u8 {
-        (self.get(6) >> 56) as u8
+        (self.get(1) >> 56) as u8
     }
 
     /// Flags (offset 49).
     #[inline(always)]
     pub const fn flags(&self) -> u8 {
-        (self.get(6) >> 48) as u8
+        (self.get(1) >> 48) as u8
     }
 
     /// Key id (offset 50).
     #[inline(always)]
     pub const fn key_id(&self) -> u16 {
-        (self.get(6) >> 32) as u16
+        (self.get(1) >> 32) as u16
     }
 
     /// Lease time, ms (offset 52).
     pub const fn lease_ms(&self) -> u32 {
-        self.get(6) as u32
+        self.get(1) as u32
     }
 
     /// Node id (offset 56).
     #[inline(always)]
     pub const fn node_id(&self) -> NodeId {
-        NodeId(self.get(7))
+        NodeId(self.get(2))
     }
 
     /// Assignment epoch (offset 64).
     pub const fn epoch(&self) -> u64 {
-        self.get(8)
+        self.get(3)
     }
 
     /// Incarnation (offset 72).
     pub const fn incarnation(&self) -> u64 {
-        self.get(9)
+        self.get(4)
     }
 
     /// The node's boot clock, ns (offset 80).
     pub const fn node_time(&self) -> u64 {
-        self.get(10)
+        self.get(5)
     }
 
     /// Beat age and tunnel age of a reply, ms (offsets 88 and 92).
     pub const fn ages_ms(&self) -> (u32, u32) {
-        ((self.get(11) >> 32) as u32, self.get(11) as u32)
+        ((self.get(6) >> 32) as u32, self.get(6) as u32)
     }
 }
 
@@ -237,23 +234,23 @@ pub struct Request {
 impl Request {
     /// The signed packet.
     pub fn encode(&self, key: &SipKey) -> ProbePacket {
-        let mut packet = ProbePacket { words: [0; WORDS] };
-        packet.set_base(&StampBase::request(
+        let mut packet = ProbePacket::ZERO;
+        packet.base = StampBase::request(
             self.sequence,
             self.timestamp,
             self.error_estimate,
             self.ssid,
-        ));
+        );
         packet.set(
-            5,
+            0,
             ((TLV_UNRECOGNISED as u64) << 24) | ((TLV_TYPE as u64) << 16) | TLV_LENGTH as u64,
         );
-        packet.set(6, value_head(self.flags, self.key_id, self.lease_ms));
-        packet.set(7, self.node_id.0);
-        packet.set(8, self.epoch_floor);
-        packet.set(9, self.incarnation);
-        packet.set(10, self.node_time);
-        packet.set(11, self.prober);
+        packet.set(1, value_head(self.flags, self.key_id, self.lease_ms));
+        packet.set(2, self.node_id.0);
+        packet.set(3, self.epoch_floor);
+        packet.set(4, self.incarnation);
+        packet.set(5, self.node_time);
+        packet.set(6, self.prober);
         packet.sign(key);
         packet
     }
@@ -295,19 +292,18 @@ impl ProbePacket {
     /// Turns a request into its signed reply.
     #[inline(always)]
     pub const fn answer(&mut self, answer: &Answer, key: &SipKey) {
-        let mut base = self.base();
-        base.answer(answer.received, answer.sent, answer.error_estimate);
-        self.set_base(&base);
+        self.base
+            .answer(answer.received, answer.sent, answer.error_estimate);
         self.set(
-            5,
+            0,
             ((answer.ttl as u64) << 56) | ((TLV_TYPE as u64) << 16) | TLV_LENGTH as u64,
         );
-        self.set(6, value_head(answer.flags, self.key_id(), answer.lease_ms));
-        self.set(8, answer.epoch);
-        self.set(9, answer.incarnation);
-        self.set(10, answer.node_time);
+        self.set(1, value_head(answer.flags, self.key_id(), answer.lease_ms));
+        self.set(3, answer.epoch);
+        self.set(4, answer.incarnation);
+        self.set(5, answer.node_time);
         self.set(
-            11,
+            6,
             ((answer.beat_age_ms as u64) << 32) | answer.tunnel_age_ms as u64,
         );
         self.sign(key);
@@ -363,7 +359,7 @@ impl Reply {
         if !packet.verifies(&key) {
             return Err(ReplyError::WrongMac);
         }
-        let base = packet.base();
+        let base = packet.base;
         let (beat_age_ms, tunnel_age_ms) = packet.ages_ms();
         Ok(Self {
             sequence: base.sequence(),

@@ -1,12 +1,12 @@
 //! The S-BFD control packet without authentication (layout RFC 5880 section 4.1, rules RFC 7880).
 
+use super::word::Word;
 use crate::checksum::Checksum;
 use crate::frame::Plain;
 
 /// Bytes of the packet.
 pub const SBFD_LEN: usize = 24;
 
-const WORDS: usize = 3;
 const VERSION: u8 = 1;
 const STATE_UP: u8 = 3 << 6;
 const POLL: u8 = 1 << 5;
@@ -16,60 +16,51 @@ const DEMAND: u8 = 1 << 1;
 const MULTIPOINT: u8 = 1;
 const DIAGNOSTIC_ADMIN_DOWN: u8 = 7;
 
-/// A control packet as words in packet byte order.
+/// A control packet as it stands in a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Packet {
-    words: [u64; WORDS],
+    words: [Word; 3],
 }
 
-// SAFETY: `repr(C)`, an array of integers.
+const _: () = assert!(size_of::<Packet>() == SBFD_LEN);
+
+// SAFETY: `repr(C)`, an array of bytes.
 unsafe impl Plain for Packet {}
 
 impl Packet {
     /// Reads a packet from its bytes.
-    pub fn from_bytes(bytes: &[u8; SBFD_LEN]) -> Self {
-        let mut words = [0; WORDS];
-        for (word, chunk) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-            *word = u64::from_ne_bytes(*chunk);
-        }
-        Self { words }
+    pub const fn from_bytes(bytes: &[u8; SBFD_LEN]) -> Self {
+        // SAFETY: both are 24 bytes of which any are a value.
+        unsafe { core::mem::transmute(*bytes) }
     }
 
     /// The packet's bytes.
-    pub fn to_bytes(&self) -> [u8; SBFD_LEN] {
-        let mut bytes = [0; SBFD_LEN];
-        for (chunk, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(self.words) {
-            *chunk = word.to_ne_bytes();
-        }
-        bytes
-    }
-
-    #[inline(always)]
-    const fn get(&self, word: usize) -> u64 {
-        u64::from_be(self.words[word])
+    pub const fn to_bytes(&self) -> [u8; SBFD_LEN] {
+        // SAFETY: both are 24 bytes of which any are a value.
+        unsafe { core::mem::transmute(*self) }
     }
 
     #[inline(always)]
     const fn flags(&self) -> u8 {
-        (self.get(0) >> 48) as u8
+        (self.words[0].get() >> 48) as u8
     }
 
     #[inline(always)]
     const fn my_discriminator(&self) -> u32 {
-        self.get(0) as u32
+        self.words[0].get() as u32
     }
 
     /// Your Discriminator (offset 8).
     #[inline(always)]
     pub const fn your_discriminator(&self) -> u32 {
-        (self.get(1) >> 32) as u32
+        (self.words[1].get() >> 32) as u32
     }
 
     /// The checks of RFC 5880 section 6.8.6 that a reflector without authentication makes.
     #[inline(always)]
     pub const fn is_well_formed(&self) -> bool {
-        let head = self.get(0);
+        let head = self.words[0].get();
         let version = (head >> 61) as u8;
         let multiplier = (head >> 40) as u8;
         let length = (head >> 32) as u8;
@@ -90,7 +81,7 @@ impl Packet {
     /// entity is temporarily out of service.
     #[inline(always)]
     pub const fn answer(&mut self, up: bool, min_rx_us: u32) {
-        let head = self.get(0);
+        let head = self.words[0].get();
         let (diagnostic, mut flags) = if up {
             (0, STATE_UP)
         } else {
@@ -105,16 +96,22 @@ impl Packet {
             self.your_discriminator() as u64,
             self.my_discriminator() as u64,
         );
-        let min_tx = self.get(1) & 0xffff_ffff;
+        let second = (your << 32) | (self.words[1].get() & 0xffff_ffff);
         self.words[0] =
-            (((first as u64) << 56) | ((flags as u64) << 48) | multiplier_and_length | my).to_be();
-        self.words[1] = ((your << 32) | min_tx).to_be();
-        self.words[2] = ((min_rx_us as u64) << 32).to_be();
+            Word::new(((first as u64) << 56) | ((flags as u64) << 48) | multiplier_and_length | my);
+        self.words[1] = Word::new(second);
+        self.words[2] = Word::new((min_rx_us as u64) << 32);
     }
 
     /// The sum of the packet's bytes, for the UDP checksum.
     #[inline(always)]
     pub const fn checksum(&self) -> Checksum {
-        Checksum::of_words(&self.words)
+        let mut sum = Checksum::new();
+        let mut index = 0;
+        while index < self.words.len() {
+            sum.add_u64(self.words[index].to_native());
+            index += 1;
+        }
+        sum
     }
 }
