@@ -6,8 +6,6 @@
 //! how long the prober itself was unable to ask. [`ProbeSocket`] is the adapter that runs a core
 //! over UDP. Nothing here imports the kernel loader, the agent, or a runtime.
 
-#![forbid(unsafe_code)]
-
 mod clock;
 mod event;
 mod prober;
@@ -16,6 +14,7 @@ mod schedule;
 mod settings;
 mod stats;
 mod target;
+mod udp;
 mod window;
 
 pub use event::{Event, Transmit};
@@ -23,3 +22,4 @@ pub use prober::Prober;
 pub use settings::ProbeSettings;
 pub use stats::{LAG_BOUNDS, Lag, ProberStats};
 pub use target::{Target, TargetError, TargetId};
+pub use udp::{Family, ProbeSocket, SocketError, SocketOptions, SocketStats, Waker};
