@@ -126,14 +126,8 @@ pub(super) struct Outgoing {
 /// error is the first one's.
 pub(super) fn send(socket: BorrowedFd<'_>, outgoing: &[Outgoing]) -> Result<usize, Errno> {
     let count = outgoing.len().min(SEND_BATCH);
-    let mut buffers = [libc::iovec {
-        iov_base: std::ptr::null_mut(),
-        iov_len: 0,
-    }; SEND_BATCH];
-    let mut headers: [libc::mmsghdr; SEND_BATCH] = array::from_fn(|_| libc::mmsghdr {
-        msg_hdr: empty_header(),
-        msg_len: 0,
-    });
+    let mut buffers = [NO_BUFFER; SEND_BATCH];
+    let mut headers: [libc::mmsghdr; SEND_BATCH] = array::from_fn(|_| empty_header());
     for ((datagram, buffer), header) in outgoing.iter().zip(&mut buffers).zip(&mut headers) {
         *buffer = libc::iovec {
             iov_base: datagram.payload.as_ptr().cast_mut().cast(),
