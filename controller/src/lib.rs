@@ -8,4 +8,6 @@
 
 pub mod api;
 pub mod cli;
+pub mod consumers;
 pub mod health;
+pub mod monitor;

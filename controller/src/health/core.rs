@@ -134,16 +134,6 @@ impl Node {
         self.reason
     }
 
-    /// When its last reply of any kind arrived.
-    pub fn heard(&self) -> Option<Instant> {
-        self.heard
-    }
-
-    /// The incarnation of which it was last heard.
-    pub fn incarnation(&self) -> Option<u64> {
-        self.incarnation
-    }
-
     fn silence(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.silent_from)
             .saturating_sub(self.excused)

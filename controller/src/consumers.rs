@@ -1,0 +1,372 @@
+//! Who wants to know about which nodes.
+//!
+//! A consumer registers by name and says which nodes interest it. It is told *that* one of them
+//! changed, never what, and asks for the present state then: a slow consumer misses history, never
+//! the outcome. Nodes that interest nobody are not probed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::health::State;
+use crate::monitor::Board;
+
+/// Which nodes interest a consumer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// All that are configured, now or later.
+    All,
+    /// Those with these names, configured or not.
+    Nodes(BTreeSet<String>),
+}
+
+/// Nodes for which the interest may have changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Affected {
+    All,
+    Nodes(BTreeSet<String>),
+}
+
+/// Everyone who wants to know about nodes. Clones are the same registry.
+#[derive(Clone)]
+pub struct Consumers {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    board: Arc<Board>,
+    register: Mutex<Register>,
+    /// Wakes the monitor, which has to begin or end probing.
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+#[derive(Default)]
+struct Register {
+    next: u64,
+    consumers: BTreeMap<u64, Entry>,
+    /// How many are interested in all nodes.
+    all: usize,
+    /// How many are interested in a node by name.
+    named: HashMap<String, usize>,
+    affected: Option<Affected>,
+}
+
+struct Entry {
+    interest: Interest,
+    changed: Arc<Notify>,
+}
+
+impl Consumers {
+    /// Nobody yet. Present states come from `board`; `wake` is called, from any thread, whenever
+    /// interest changed.
+    pub fn new(board: Arc<Board>, wake: impl Fn() + Send + Sync + 'static) -> Self {
+        let shared = Shared {
+            board,
+            register: Mutex::default(),
+            wake: Box::new(wake),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Registers a consumer that is interested in no node yet. `name` is for the log.
+    pub fn register(&self, name: impl Into<String>) -> Consumer {
+        let name = name.into();
+        tracing::debug!(consumer = name, "consumer registered");
+        let changed = Arc::new(Notify::new());
+        let mut register = self.shared.lock();
+        let id = register.next;
+        register.next += 1;
+        let interest = Interest::Nodes(BTreeSet::new());
+        register.consumers.insert(
+            id,
+            Entry {
+                interest,
+                changed: changed.clone(),
+            },
+        );
+        drop(register);
+        Consumer {
+            id,
+            name,
+            changed,
+            shared: self.shared.clone(),
+        }
+    }
+
+    /// Whether anyone is interested in the node.
+    pub(crate) fn want(&self, node: &str) -> bool {
+        let register = self.shared.lock();
+        register.all > 0 || register.named.contains_key(node)
+    }
+
+    /// For which nodes the interest may have changed since the last call.
+    pub(crate) fn take_affected(&self) -> Option<Affected> {
+        self.shared.lock().affected.take()
+    }
+
+    /// Tells everyone whom it interests that the node changed.
+    pub(crate) fn tell(&self, node: &str) {
+        for entry in self.shared.lock().consumers.values() {
+            if entry.interest.includes(node) {
+                entry.changed.notify_one();
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Consumers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.shared.lock().consumers.len();
+        f.debug_struct("Consumers")
+            .field("count", &count)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Interest {
+    fn includes(&self, node: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Nodes(names) => names.contains(node),
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Register> {
+        // Each change below is complete before it could panic.
+        self.register.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces a consumer's interest; `None` deregisters it.
+    fn replace(&self, id: u64, interest: Option<Interest>) {
+        let mut register = self.lock();
+        let Some(entry) = register.consumers.get_mut(&id) else {
+            return;
+        };
+        let after = interest.clone().unwrap_or(Interest::Nodes(BTreeSet::new()));
+        let before = std::mem::replace(&mut entry.interest, after);
+        if let Some(interest) = &interest {
+            register.count(interest);
+        } else {
+            register.consumers.remove(&id);
+        }
+        register.discount(&before);
+        let affected = register.affected.is_some();
+        drop(register);
+        if affected {
+            (self.wake)();
+        }
+    }
+}
+
+impl Register {
+    fn count(&mut self, interest: &Interest) {
+        match interest {
+            Interest::All => {
+                self.all += 1;
+                if self.all == 1 {
+                    self.affected = Some(Affected::All);
+                }
+            }
+            Interest::Nodes(names) => {
+                for name in names {
+                    let count = self.named.entry(name.clone()).or_default();
+                    *count += 1;
+                    if *count == 1 {
+                        self.affect(name);
+                    }
+                }
+            }
+        }
+    }
+
+    fn discount(&mut self, interest: &Interest) {
+        match interest {
+            Interest::All => {
+                self.all -= 1;
+                if self.all == 0 {
+                    self.affected = Some(Affected::All);
+                }
+            }
+            Interest::Nodes(names) => {
+                for name in names {
+                    let Some(count) = self.named.get_mut(name) else {
+                        continue;
+                    };
+                    *count -= 1;
+                    if *count == 0 {
+                        self.named.remove(name);
+                        self.affect(name);
+                    }
+                }
+            }
+        }
+    }
+
+    fn affect(&mut self, name: &str) {
+        if self.all > 0 {
+            return;
+        }
+        match &mut self.affected {
+            Some(Affected::All) => {}
+            Some(Affected::Nodes(names)) => {
+                names.insert(name.to_owned());
+            }
+            None => self.affected = Some(Affected::Nodes(BTreeSet::from([name.to_owned()]))),
+        }
+    }
+}
+
+/// A registered consumer; dropping it deregisters.
+pub struct Consumer {
+    id: u64,
+    name: String,
+    changed: Arc<Notify>,
+    shared: Arc<Shared>,
+}
+
+impl Consumer {
+    /// Replaces what the consumer is interested in.
+    pub fn set_interest(&self, interest: Interest) {
+        self.shared.replace(self.id, Some(interest));
+    }
+
+    /// Waits until a node of interest has changed since the last time that this returned.
+    /// However many changed, it returns once.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// The node's present state; UNKNOWN if it is not configured or not monitored.
+    pub fn state(&self, node: &str) -> State {
+        self.shared.board.state(node)
+    }
+}
+
+impl fmt::Debug for Consumer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Consumer")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        tracing::debug!(consumer = self.name, "consumer deregistered");
+        self.shared.replace(self.id, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn consumers() -> Consumers {
+        Consumers::new(Arc::default(), || {})
+    }
+
+    fn nodes(names: &[&str]) -> Interest {
+        Interest::Nodes(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    fn is_told(consumer: &Consumer) -> bool {
+        consumer.changed().now_or_never().is_some()
+    }
+
+    #[test]
+    fn a_node_is_wanted_as_long_as_anyone_is_interested_in_it() {
+        let consumers = consumers();
+        let first = consumers.register("first");
+        let second = consumers.register("second");
+        assert!(!consumers.want("n1"));
+        first.set_interest(nodes(&["n1"]));
+        second.set_interest(nodes(&["n1", "n2"]));
+        drop(first);
+        assert!(consumers.want("n1"));
+        second.set_interest(nodes(&["n2"]));
+        assert!(!consumers.want("n1"));
+        assert!(consumers.want("n2"));
+    }
+
+    #[test]
+    fn interest_in_all_includes_every_node() {
+        let consumers = consumers();
+        let consumer = consumers.register("all");
+        consumer.set_interest(Interest::All);
+        assert!(consumers.want("whatever"));
+        drop(consumer);
+        assert!(!consumers.want("whatever"));
+    }
+
+    #[test]
+    fn only_nodes_whose_first_or_last_interest_it_is_are_affected() {
+        let consumers = consumers();
+        let first = consumers.register("first");
+        let second = consumers.register("second");
+        first.set_interest(nodes(&["n1"]));
+        assert_eq!(
+            consumers.take_affected(),
+            Some(Affected::Nodes(["n1".to_owned()].into()))
+        );
+        second.set_interest(nodes(&["n1", "n2"]));
+        assert_eq!(
+            consumers.take_affected(),
+            Some(Affected::Nodes(["n2".to_owned()].into()))
+        );
+        first.set_interest(Interest::All);
+        assert_eq!(consumers.take_affected(), Some(Affected::All));
+        drop(second);
+        assert_eq!(consumers.take_affected(), None);
+    }
+
+    #[test]
+    fn the_monitor_is_woken_when_interest_changes() {
+        let woken = Arc::new(AtomicUsize::new(0));
+        let count = woken.clone();
+        let wake = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        };
+        let consumers = Consumers::new(Arc::default(), wake);
+        let consumer = consumers.register("one");
+        assert_eq!(woken.load(Ordering::Relaxed), 0);
+        consumer.set_interest(Interest::All);
+        assert_eq!(woken.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_consumer_is_told_of_its_nodes_and_of_no_other() {
+        let consumers = consumers();
+        let consumer = consumers.register("one");
+        consumer.set_interest(nodes(&["n1"]));
+        consumers.tell("n2");
+        assert!(!is_told(&consumer));
+        consumers.tell("n1");
+        assert!(is_told(&consumer));
+    }
+
+    #[test]
+    fn many_changes_are_told_once() {
+        let consumers = consumers();
+        let consumer = consumers.register("one");
+        consumer.set_interest(Interest::All);
+        consumers.tell("n1");
+        consumers.tell("n2");
+        assert!(is_told(&consumer));
+        assert!(!is_told(&consumer));
+    }
+
+    #[test]
+    fn a_node_that_nobody_configured_is_unknown() {
+        assert_eq!(consumers().register("one").state("nobody"), State::Unknown);
+    }
+}

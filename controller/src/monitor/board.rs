@@ -1,0 +1,94 @@
+//! The present state of everything, for readers on other threads.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use probe_user::session::ProberStats;
+
+use super::NodeView;
+use crate::health::State;
+
+/// What is known of every node, and of the prober.
+///
+/// The monitor writes; anyone may read, at any time, without being able to hold it up for longer
+/// than it takes to copy one node's view.
+#[derive(Debug, Default)]
+pub struct Board {
+    nodes: RwLock<BTreeMap<String, Cell>>,
+    prober: Mutex<ProberStats>,
+}
+
+/// A node's view, shared between the monitor and the board.
+#[derive(Clone, Debug)]
+pub(super) struct Cell(Arc<Mutex<NodeView>>);
+
+impl Cell {
+    pub(super) fn new(view: NodeView) -> Self {
+        Self(Arc::new(Mutex::new(view)))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, NodeView> {
+        lock(&self.0)
+    }
+}
+
+impl Board {
+    /// Every node, ordered by name.
+    pub fn nodes(&self) -> Vec<NodeView> {
+        let cells: Vec<Cell> = self
+            .nodes
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .cloned()
+            .collect();
+        cells.iter().map(|cell| cell.lock().clone()).collect()
+    }
+
+    /// The node with this name.
+    pub fn node(&self, name: &str) -> Option<NodeView> {
+        self.cell(name).map(|cell| cell.lock().clone())
+    }
+
+    /// The node's state; UNKNOWN if there is no such node.
+    pub fn state(&self, name: &str) -> State {
+        self.cell(name)
+            .map_or(State::Unknown, |cell| cell.lock().state)
+    }
+
+    /// What the prober has counted.
+    pub fn prober(&self) -> ProberStats {
+        *lock(&self.prober)
+    }
+
+    pub(super) fn set_prober(&self, stats: &ProberStats) {
+        *lock(&self.prober) = *stats;
+    }
+
+    pub(super) fn insert(&self, name: String, cell: Cell) {
+        self.nodes
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name, cell);
+    }
+
+    pub(super) fn remove(&self, name: &str) {
+        self.nodes
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(name);
+    }
+
+    fn cell(&self, name: &str) -> Option<Cell> {
+        self.nodes
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .cloned()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Views hold plain values: none is ever half written.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,240 @@
+//! The monitor itself.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use probe_ebpf::wire::probe::AGENT_UP;
+use probe_user::session::{Event, ProbeSettings, Prober, TargetId};
+use prometheus_client::metrics::histogram::Histogram;
+
+use super::board::Cell;
+use super::{Board, NodeSpec, Notice, Reading, Record};
+use crate::api::{self, Timestamp, milliseconds};
+use crate::consumers::Consumers;
+use crate::health::{Health, HealthSettings, Heard, NodeIndex, Output};
+
+/// How nodes are probed and judged.
+#[derive(Clone, Copy, Debug)]
+pub struct MonitorSettings {
+    /// How they are probed.
+    pub probe: ProbeSettings,
+    /// How they are judged.
+    pub health: HealthSettings,
+}
+
+/// Probes the nodes that interest anyone, and keeps their states.
+pub struct Monitor {
+    pub(super) settings: MonitorSettings,
+    pub(super) prober: Prober,
+    pub(super) health: Health,
+    pub(super) slots: Vec<Option<Slot>>,
+    pub(super) free: Vec<NodeIndex>,
+    pub(super) names: HashMap<String, NodeIndex>,
+    /// What an earlier controller recorded of nodes whose monitoring has not begun yet.
+    pub(super) records: HashMap<String, Record>,
+    pub(super) board: Arc<Board>,
+    pub(super) consumers: Consumers,
+    round_trips: Histogram,
+    pub(super) notices: VecDeque<Notice>,
+    transitions: u64,
+    pub(super) unsettled: usize,
+    /// Whether it is still to be told that every node has settled.
+    pub(super) settling: bool,
+}
+
+pub(super) struct Slot {
+    pub(super) spec: NodeSpec,
+    pub(super) cell: Cell,
+    pub(super) monitored: bool,
+    /// It has answered, or is decided otherwise.
+    pub(super) settled: bool,
+}
+
+impl Monitor {
+    /// Monitors nothing yet. `records` are an earlier controller's; `seed` is [`Prober::new`]'s.
+    pub fn new(
+        settings: MonitorSettings,
+        seed: u64,
+        records: HashMap<String, Record>,
+        board: Arc<Board>,
+        consumers: Consumers,
+        round_trips: Histogram,
+    ) -> Self {
+        Self {
+            settings,
+            prober: Prober::new(settings.probe, seed),
+            health: Health::new(settings.health),
+            slots: Vec::new(),
+            free: Vec::new(),
+            names: HashMap::new(),
+            records,
+            board,
+            consumers,
+            round_trips,
+            notices: VecDeque::new(),
+            transitions: 0,
+            unsettled: 0,
+            settling: true,
+        }
+    }
+
+    /// The prober, to be run by whoever has a socket.
+    pub fn prober(&mut self) -> &mut Prober {
+        &mut self.prober
+    }
+
+    /// The next thing to report.
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// Draws the conclusions from what the prober found.
+    pub fn digest(&mut self, now: Reading) {
+        while let Some(event) = self.prober.poll_event() {
+            self.handle_event(now, event);
+        }
+        self.board.set_prober(self.prober.stats());
+    }
+
+    fn handle_event(&mut self, now: Reading, event: Event) {
+        match event {
+            Event::Reply {
+                target,
+                at,
+                round_trip,
+                reply,
+                from,
+                newest,
+            } => {
+                let index = index_of(target);
+                let Some(slot) = self.slot(index) else { return };
+                slot.cell
+                    .lock()
+                    .note_reply(at, round_trip, from, &reply.answer, newest);
+                self.round_trips.observe(round_trip.as_secs_f64());
+                if newest {
+                    let agent_up = reply.answer.flags & AGENT_UP != 0;
+                    let incarnation = reply.answer.incarnation;
+                    self.health.handle_reply(
+                        index,
+                        Heard {
+                            at,
+                            agent_up,
+                            incarnation,
+                        },
+                    );
+                } else {
+                    self.health.handle_stale_reply(index, at);
+                }
+                self.settle(index);
+                self.publish(now, index);
+            }
+            Event::Round {
+                target,
+                due,
+                excused,
+            } => {
+                let index = index_of(target);
+                self.health.handle_round(index, due, excused);
+                self.publish(now, index);
+            }
+            Event::Lost { target, .. } => {
+                if let Some(slot) = self.slot(index_of(target)) {
+                    slot.cell.lock().note_loss();
+                }
+            }
+        }
+    }
+
+    pub(super) fn slot(&self, index: NodeIndex) -> Option<&Slot> {
+        self.slots.get(index.0 as usize)?.as_ref()
+    }
+
+    pub(super) fn slot_mut(&mut self, index: NodeIndex) -> Option<&mut Slot> {
+        self.slots.get_mut(index.0 as usize)?.as_mut()
+    }
+
+    /// Shows what the health core concluded about a node.
+    pub(super) fn publish(&mut self, now: Reading, index: NodeIndex) {
+        while let Some(output) = self.health.poll_output() {
+            self.handle_output(now, output);
+        }
+        if let (Some(slot), Some(node)) = (self.slot(index), self.health.node(index)) {
+            slot.cell.lock().reason = node.reason();
+        }
+    }
+
+    fn handle_output(&mut self, now: Reading, output: Output) {
+        match output {
+            Output::Changed {
+                node: index,
+                at,
+                from,
+                to,
+                silence,
+                heard,
+            } => {
+                self.settle(index);
+                let Some(slot) = self.slot(index) else { return };
+                let node = slot.spec.name.clone();
+                let mut view = slot.cell.lock();
+                view.state = to.state;
+                view.reason = to.reason;
+                view.since = now.wall_at(at);
+                drop(view);
+                self.consumers.tell(&node);
+                self.transitions += 1;
+                self.notices.push_back(Notice::Transition(api::Transition {
+                    sequence: self.transitions,
+                    at: Timestamp(now.wall_at(at)),
+                    node,
+                    from,
+                    to: to.state,
+                    reason: to.reason,
+                    silence_ms: milliseconds(silence),
+                    last_reply: heard.map(|at| Timestamp(now.wall_at(at))),
+                }));
+            }
+            Output::Announce { node, lasted } => {
+                if let Some(node) = self.name(node) {
+                    self.notices.push_back(Notice::Announced { node, lasted });
+                }
+            }
+            Output::Reincarnated { node, from, to } => {
+                if let Some(node) = self.name(node) {
+                    self.notices
+                        .push_back(Notice::Reincarnated { node, from, to });
+                }
+            }
+        }
+    }
+
+    fn name(&self, index: NodeIndex) -> Option<String> {
+        self.slot(index).map(|slot| slot.spec.name.clone())
+    }
+
+    /// Takes note that a node has answered or is decided otherwise.
+    pub(super) fn settle(&mut self, index: NodeIndex) {
+        let Some(slot) = self.slot_mut(index).filter(|slot| !slot.settled) else {
+            return;
+        };
+        slot.settled = true;
+        self.unsettled -= 1;
+        self.tell_if_settled();
+    }
+
+    pub(super) fn tell_if_settled(&mut self) {
+        if self.settling && self.unsettled == 0 {
+            self.settling = false;
+            self.notices.push_back(Notice::Settled);
+        }
+    }
+}
+
+pub(super) fn target_of(node: NodeIndex) -> TargetId {
+    TargetId(node.0)
+}
+
+fn index_of(target: TargetId) -> NodeIndex {
+    NodeIndex(target.0)
+}

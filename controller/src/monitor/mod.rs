@@ -1,0 +1,109 @@
+//! Probes nodes and keeps their states: the prober's findings go to the health core, and what
+//! follows from them to the [`Board`], to the consumers and, as [`Notice`]s, to whoever reports.
+//!
+//! [`Monitor`] has no clock, socket or thread; `driver` runs one over UDP.
+
+mod board;
+mod core;
+mod nodes;
+mod view;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::{Duration, Instant, SystemTime};
+
+use probe_user::keys::NodeKeys;
+use probe_user::session::TargetError;
+
+pub use self::board::Board;
+pub use self::core::{Monitor, MonitorSettings};
+pub use self::view::{AddressView, NodeView, RoundTrips};
+use crate::api;
+use crate::health::{Reason, State};
+
+/// A node to monitor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeSpec {
+    /// Its name, unique.
+    pub name: String,
+    /// Its management addresses: unicast, and no other node's.
+    pub addresses: Vec<IpAddr>,
+    /// For people and selectors.
+    pub labels: BTreeMap<String, String>,
+    /// Its keys.
+    pub keys: NodeKeys,
+    /// What is wrong with how it is configured, if anything.
+    pub problem: Option<String>,
+}
+
+/// What an earlier controller recorded of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its state.
+    pub state: State,
+    /// Why.
+    pub reason: Reason,
+    /// Since when.
+    pub since: SystemTime,
+    /// Its incarnation; `None`: it never answered.
+    pub incarnation: Option<u64>,
+}
+
+/// One point in time, on both clocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// What everything is decided by.
+    pub instant: Instant,
+    /// What people are told.
+    pub wall: SystemTime,
+}
+
+impl Reading {
+    /// Now.
+    pub fn take() -> Self {
+        Self {
+            instant: Instant::now(),
+            wall: SystemTime::now(),
+        }
+    }
+
+    /// What the wall clock shows at `instant`, as far as this reading can tell.
+    pub fn wall_at(&self, instant: Instant) -> SystemTime {
+        match instant.checked_duration_since(self.instant) {
+            Some(later) => self.wall + later,
+            None => self.wall - (self.instant - instant),
+        }
+    }
+}
+
+/// Something to report.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// A node's state changed.
+    Transition(api::Transition),
+    /// A node has been UNAVAILABLE for long enough to tell people.
+    Announced {
+        /// Its name.
+        node: String,
+        /// For how long.
+        lasted: Duration,
+    },
+    /// A node lost its kernel state, most likely in a reboot.
+    Reincarnated {
+        /// Its name.
+        node: String,
+        /// Its incarnation before.
+        from: u64,
+        /// Its incarnation now.
+        to: u64,
+    },
+    /// A node cannot be probed at the addresses that it has.
+    NotProbed {
+        /// Its name.
+        node: String,
+        /// Why.
+        error: TargetError,
+    },
+    /// Every node that was there at the start has answered or is decided otherwise. Comes once.
+    Settled,
+}

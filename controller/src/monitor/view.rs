@@ -1,0 +1,282 @@
+//! What is known of one node, for readers on other threads.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::{Duration, Instant, SystemTime};
+
+use probe_ebpf::wire::probe::{AGENT_UP, Answer, DRAINING, LOCAL_CHECKS_OK, NEVER};
+
+use super::Reading;
+use crate::api::{self, Timestamp, milliseconds};
+use crate::health::{Reason, State};
+
+/// What is known of a node.
+#[derive(Clone, Debug)]
+pub struct NodeView {
+    /// Its name.
+    pub name: String,
+    /// For people and selectors.
+    pub labels: BTreeMap<String, String>,
+    /// Its state.
+    pub state: State,
+    /// Why it is in that state.
+    pub reason: Reason,
+    /// When it got into that state.
+    pub since: SystemTime,
+    /// Its incarnation, as last heard or recorded.
+    pub incarnation: Option<u64>,
+    /// When its last reply of any kind arrived.
+    pub heard: Option<Instant>,
+    /// How long replies took.
+    pub round_trips: Option<RoundTrips>,
+    /// Probes without a reply since monitoring began.
+    pub lost: u64,
+    /// What the last reply says of the agent.
+    pub agent: Option<api::Agent>,
+    /// Where it is probed.
+    pub addresses: Vec<AddressView>,
+    /// What is wrong with how it is configured, if anything.
+    pub problem: Option<String>,
+    /// Why it is not probed, if it should be.
+    pub not_probed: Option<String>,
+    outcomes: Outcomes,
+}
+
+/// One address of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressView {
+    /// The address.
+    pub address: IpAddr,
+    /// When its last reply arrived.
+    pub heard: Option<Instant>,
+}
+
+/// Round-trip times since monitoring began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundTrips {
+    /// The last.
+    pub last: Duration,
+    /// Moving average; each new one weighs 1/8.
+    pub average: Duration,
+    /// The shortest.
+    pub min: Duration,
+    /// The longest.
+    pub max: Duration,
+}
+
+impl RoundTrips {
+    fn first(time: Duration) -> Self {
+        Self {
+            last: time,
+            average: time,
+            min: time,
+            max: time,
+        }
+    }
+
+    fn and(self, time: Duration) -> Self {
+        Self {
+            last: time,
+            average: (self.average * 7 + time) / 8,
+            min: self.min.min(time),
+            max: self.max.max(time),
+        }
+    }
+}
+
+/// Whether the last 64 probes were answered, the newest in the lowest bit.
+#[derive(Clone, Copy, Debug, Default)]
+struct Outcomes {
+    answered: u64,
+    count: u32,
+}
+
+impl Outcomes {
+    fn push(&mut self, answered: bool) {
+        self.answered = self.answered << 1 | u64::from(answered);
+        self.count = (self.count + 1).min(u64::BITS);
+    }
+
+    /// Share of lost ones.
+    fn loss(&self) -> Option<f64> {
+        let lost = self.count - self.answered.count_ones();
+        (self.count > 0).then(|| f64::from(lost) / f64::from(self.count))
+    }
+}
+
+impl NodeView {
+    pub(super) fn new(name: String, now: SystemTime) -> Self {
+        Self {
+            name,
+            labels: BTreeMap::new(),
+            state: State::Unknown,
+            reason: Reason::NotMonitored,
+            since: now,
+            incarnation: None,
+            heard: None,
+            round_trips: None,
+            lost: 0,
+            agent: None,
+            addresses: Vec::new(),
+            problem: None,
+            not_probed: None,
+            outcomes: Outcomes::default(),
+        }
+    }
+
+    /// Replaces the addresses; what is known of those that stay is kept.
+    pub(super) fn set_addresses(&mut self, addresses: &[IpAddr]) {
+        let known = std::mem::take(&mut self.addresses);
+        let heard = |address| {
+            known
+                .iter()
+                .find(|k| k.address == address)
+                .and_then(|k| k.heard)
+        };
+        let view = |&address| AddressView {
+            address,
+            heard: heard(address),
+        };
+        self.addresses = addresses.iter().map(view).collect();
+    }
+
+    /// Notes a reply. `newest`: no later one has been noted before.
+    pub(super) fn note_reply(
+        &mut self,
+        at: Instant,
+        round_trip: Duration,
+        from: IpAddr,
+        answer: &Answer,
+        newest: bool,
+    ) {
+        self.outcomes.push(true);
+        self.heard = self.heard.max(Some(at));
+        if let Some(view) = self.addresses.iter_mut().find(|view| view.address == from) {
+            view.heard = view.heard.max(Some(at));
+        }
+        self.round_trips = Some(match self.round_trips {
+            Some(known) => known.and(round_trip),
+            None => RoundTrips::first(round_trip),
+        });
+        if newest {
+            self.incarnation = Some(answer.incarnation);
+            self.agent = Some(agent(answer));
+        }
+    }
+
+    pub(super) fn note_loss(&mut self) {
+        self.outcomes.push(false);
+        self.lost += 1;
+    }
+
+    /// Forgets what probing found: it has ended.
+    pub(super) fn forget(&mut self, reason: Reason) {
+        self.reason = reason;
+        self.incarnation = None;
+        self.heard = None;
+        self.round_trips = None;
+        self.lost = 0;
+        self.agent = None;
+        self.outcomes = Outcomes::default();
+        self.not_probed = None;
+        for address in &mut self.addresses {
+            address.heard = None;
+        }
+    }
+
+    /// The node as the HTTP interface shows it. An address counts as answering if it did within
+    /// `timeout`.
+    pub fn to_api(&self, now: Reading, timeout: Duration) -> api::Node {
+        let ago = |at: Instant| now.instant.saturating_duration_since(at);
+        let address = |view: &AddressView| api::Address {
+            address: view.address,
+            answering: view.heard.is_some_and(|at| ago(at) <= timeout),
+            last_reply_ago_ms: view.heard.map(ago).map(milliseconds),
+        };
+        api::Node {
+            name: self.name.clone(),
+            state: self.state,
+            since: Timestamp(self.since),
+            reason: self.reason,
+            last_reply_ago_ms: self.heard.map(ago).map(milliseconds),
+            round_trip: self.round_trips.map(|times| api::RoundTrip {
+                last: times.last.as_secs_f64(),
+                average: times.average.as_secs_f64(),
+                min: times.min.as_secs_f64(),
+                max: times.max.as_secs_f64(),
+            }),
+            loss: self.outcomes.loss(),
+            agent: self.agent,
+            incarnation: self.incarnation.map(|number| format!("{number:016x}")),
+            addresses: self.addresses.iter().map(address).collect(),
+            labels: self.labels.clone(),
+            conditions: self.conditions(),
+        }
+    }
+
+    fn conditions(&self) -> Vec<api::Condition> {
+        let named = [
+            ("BadConfiguration", &self.problem),
+            ("NotProbed", &self.not_probed),
+        ];
+        let condition = |(name, message): (&str, &Option<String>)| {
+            let message = message.clone()?;
+            Some(api::Condition {
+                name: name.to_owned(),
+                message,
+            })
+        };
+        named.into_iter().filter_map(condition).collect()
+    }
+}
+
+fn agent(answer: &Answer) -> api::Agent {
+    api::Agent {
+        up: answer.flags & AGENT_UP != 0,
+        draining: answer.flags & DRAINING != 0,
+        checks_ok: answer.flags & LOCAL_CHECKS_OK != 0,
+        beat_age_ms: (answer.beat_age_ms != NEVER).then_some(answer.beat_age_ms),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loss_is_that_of_the_last_64_probes() {
+        let mut outcomes = Outcomes::default();
+        assert_eq!(outcomes.loss(), None);
+        outcomes.push(false);
+        assert_eq!(outcomes.loss(), Some(1.0));
+        outcomes.push(true);
+        assert_eq!(outcomes.loss(), Some(0.5));
+        for _ in 0..63 {
+            outcomes.push(true);
+        }
+        assert_eq!(outcomes.loss(), Some(0.0));
+    }
+
+    #[test]
+    fn an_address_that_stays_keeps_when_it_was_heard() {
+        let now = Reading::take();
+        let [kept, gone, new]: [IpAddr; 3] =
+            ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|text| text.parse().unwrap());
+        let mut view = NodeView::new("n1".to_owned(), now.wall);
+        view.set_addresses(&[kept, gone]);
+        view.addresses[0].heard = Some(now.instant);
+        view.set_addresses(&[new, kept]);
+        let heard = Some(now.instant);
+        let expected = [
+            AddressView {
+                address: new,
+                heard: None,
+            },
+            AddressView {
+                address: kept,
+                heard,
+            },
+        ];
+        assert_eq!(view.addresses, expected);
+    }
+}

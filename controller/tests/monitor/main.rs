@@ -1,0 +1,7 @@
+//! The monitor: health core and prober together, on a simulated network and clock.
+
+mod interest;
+mod nodes;
+mod reports;
+mod states;
+mod world;
