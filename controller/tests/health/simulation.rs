@@ -38,7 +38,7 @@ impl Fate {
     fn reply(self, node: u32, round: u32) -> Option<bool> {
         match self {
             Self::Healthy => Some(true),
-            Self::Lossy => ((node / 10 + round) % 4 != 0).then_some(true),
+            Self::Lossy => (!(node / 10 + round).is_multiple_of(4)).then_some(true),
             Self::AgentDies => Some(round < 10),
             Self::Cut => (round <= 10).then_some(true),
             Self::Healed => (round <= 10 || round >= 20).then_some(true),

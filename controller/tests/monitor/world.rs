@@ -88,7 +88,7 @@ impl World {
             board,
             network: HashMap::new(),
             now,
-            keys: ClusterKeys::generate(1).unwrap(),
+            keys: ClusterKeys::generate(1).expect("random bytes"),
             owners: HashMap::new(),
             probed: BTreeSet::new(),
             booted: now.instant,
@@ -208,7 +208,7 @@ impl World {
     }
 
     pub(crate) fn view(&self, node: &str) -> NodeView {
-        self.board.node(node).unwrap()
+        self.board.node(node).expect("a configured node")
     }
 
     pub(crate) fn notices(&mut self) -> Vec<Notice> {
@@ -217,7 +217,7 @@ impl World {
 }
 
 pub(crate) fn ip(text: &str) -> IpAddr {
-    text.parse().unwrap()
+    text.parse().expect("an address")
 }
 
 pub(crate) fn ips(texts: &[&str]) -> BTreeSet<IpAddr> {
