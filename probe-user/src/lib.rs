@@ -5,6 +5,8 @@
 #![deny(unsafe_code)]
 
 pub mod http;
+pub mod interfaces;
+pub mod kernel;
 pub mod keys;
 pub mod logging;
 pub mod session;

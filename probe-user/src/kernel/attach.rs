@@ -1,0 +1,273 @@
+//! Attaching to an interface, in the best mode it offers.
+
+use std::path::Path;
+
+use aya::programs::links::FdLink;
+use aya::programs::tc::TcAttachOptions;
+use aya::programs::{LinkOrder, ProgramError, TcAttachType, XdpMode, loaded_programs};
+use nix::libc;
+use serde::Serialize;
+use tracing::info;
+
+use super::Kernel;
+use super::error::{self, KernelError, is_before, os_error};
+use super::kernel_programs::{REFLECT_TCX, REFLECT_XDP, tcx, xdp};
+use super::links::{self, LinkKind, PinnedLink};
+use super::mode::{AttachSetting, Choice, Mode, choices};
+use crate::interfaces::Interface;
+
+/// The reflector on an interface.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Attachment {
+    /// The interface's name.
+    pub interface: String,
+    /// The interface's index.
+    pub interface_index: u32,
+    /// How it is attached.
+    pub mode: Mode,
+    /// Why that way, in words.
+    pub reason: String,
+    /// The link's id: the same for as long as the interface was never without a program.
+    pub link_id: u32,
+}
+
+impl Mode {
+    const fn kind(self) -> LinkKind {
+        match self {
+            Self::Native | Self::Generic => LinkKind::Xdp,
+            Self::Tcx => LinkKind::Tcx,
+        }
+    }
+}
+
+impl Kernel {
+    /// Attaches the reflector to `interface`, or keeps what is attached if the setting allows it.
+    ///
+    /// With [`AttachSetting::Auto`] the modes are tried in turn, and the last error is returned if
+    /// none works. A mode that replaces another one and fails leaves the other one in force.
+    pub fn attach(
+        &mut self,
+        interface: &Interface,
+        setting: AttachSetting,
+    ) -> Result<Attachment, KernelError> {
+        let choices = choices(setting, interface);
+        let present = self.present(interface)?;
+        if let Some((link, mode)) = &present
+            && let Some(kept) = keep(&choices, *mode)
+        {
+            return Ok(attachment(interface, kept, link));
+        }
+        let mut tried: Option<(Choice, KernelError)> = None;
+        for mut choice in choices {
+            if let Some((before, error)) = &tried {
+                choice.reason = format!("auto: {} failed ({error})", before.mode);
+            }
+            match self.switch(interface, present.as_ref(), choice.mode) {
+                Ok(link) => return Ok(attachment(interface, choice, &link)),
+                Err(error @ KernelError::NoInterface { .. }) => return Err(error),
+                Err(error) => tried = Some((choice, error)),
+            }
+        }
+        Err(tried.map_or_else(|| no_interface(interface), |(_, error)| error))
+    }
+
+    /// Detaches the reflector from every interface not in `indexes`, and returns the pins that
+    /// are gone.
+    pub fn detach_others(&mut self, indexes: &[u32]) -> Result<Vec<PinnedLink>, KernelError> {
+        let directory = self.layout.directory();
+        let mut removed = Vec::new();
+        for link in links::scan(directory)? {
+            if link
+                .interface_index
+                .is_none_or(|index| !indexes.contains(&index))
+            {
+                links::remove(&link)?;
+                removed.push(link);
+            }
+        }
+        Ok(removed)
+    }
+
+    /// What is attached to an interface, and how. A second link is a leftover of a change of mode
+    /// that was cut short: it goes.
+    fn present(&self, interface: &Interface) -> Result<Option<(PinnedLink, Mode)>, KernelError> {
+        let links = links::remove_dead(self.layout.directory())?;
+        let mut here = links
+            .into_iter()
+            .filter(|link| link.interface_index == Some(interface.index));
+        let first = here.next();
+        for surplus in here {
+            links::remove(&surplus)?;
+        }
+        Ok(first.map(|link| {
+            let mode = match link.kind {
+                LinkKind::Tcx => Mode::Tcx,
+                LinkKind::Xdp if interface.xdp.is_some_and(|xdp| xdp.native) => Mode::Native,
+                LinkKind::Xdp => Mode::Generic,
+            };
+            (link, mode)
+        }))
+    }
+
+    /// Attaches in `mode`. What was there before goes only once the new link is in force, save
+    /// that native and generic XDP exclude each other; then it comes back if the new one fails.
+    fn switch(
+        &mut self,
+        interface: &Interface,
+        present: Option<&(PinnedLink, Mode)>,
+        mode: Mode,
+    ) -> Result<PinnedLink, KernelError> {
+        let Some((old, old_mode)) = present else {
+            return self.attach_new(interface, mode);
+        };
+        info!(interface = interface.name, from = %old_mode, to = %mode, "changing the mode");
+        if old.kind != mode.kind() {
+            let link = self.attach_new(interface, mode)?;
+            links::remove(old)?;
+            return Ok(link);
+        }
+        links::remove(old)?;
+        match self.attach_new(interface, mode) {
+            Ok(link) => Ok(link),
+            Err(error) => {
+                self.attach_new(interface, *old_mode)?;
+                Err(error)
+            }
+        }
+    }
+
+    fn attach_new(&mut self, interface: &Interface, mode: Mode) -> Result<PinnedLink, KernelError> {
+        let link = match mode {
+            Mode::Native => self.attach_xdp(interface, mode, XdpMode::Driver)?,
+            Mode::Generic => self.attach_xdp(interface, mode, XdpMode::Skb)?,
+            Mode::Tcx => self.attach_tcx(interface)?,
+        };
+        let path = mode.kind().pin(self.layout.directory(), interface.index);
+        pin(link, &path)?;
+        links::scan(self.layout.directory())?
+            .into_iter()
+            .find(|link| link.path == path)
+            .ok_or_else(|| no_interface(interface))
+    }
+
+    fn attach_xdp(
+        &mut self,
+        interface: &Interface,
+        mode: Mode,
+        xdp_mode: XdpMode,
+    ) -> Result<FdLink, KernelError> {
+        let xdp = xdp(&mut self.programs)?;
+        let id = xdp
+            .attach_to_if_index(interface.index, xdp_mode)
+            .map_err(|source| refused(interface, mode, source))?;
+        let link = xdp
+            .take_link(id)
+            .map_err(|source| program_error(REFLECT_XDP, source))?;
+        // Where the kernel refuses a link, aya attaches by netlink instead. That would end with
+        // this process, so it is undone by dropping it.
+        FdLink::try_from(link).map_err(|_| KernelError::NotPinnable {
+            interface: interface.name.clone(),
+            mode,
+        })
+    }
+
+    fn attach_tcx(&mut self, interface: &Interface) -> Result<FdLink, KernelError> {
+        let tcx = tcx(&mut self.programs)?;
+        let first = TcAttachOptions::TcxOrder(LinkOrder::first());
+        let id = tcx
+            .attach_with_options(&interface.name, TcAttachType::Ingress, first)
+            .map_err(|source| refused(interface, Mode::Tcx, source))?;
+        let link = tcx
+            .take_link(id)
+            .map_err(|source| program_error(REFLECT_TCX, source))?;
+        FdLink::try_from(link).map_err(|_| KernelError::NotPinnable {
+            interface: interface.name.clone(),
+            mode: Mode::Tcx,
+        })
+    }
+}
+
+/// The choice under which a mode that is in force stays, if it does.
+fn keep(choices: &[Choice], mode: Mode) -> Option<Choice> {
+    let position = choices.iter().position(|choice| choice.mode == mode)?;
+    let mut choice = choices[position].clone();
+    if position > 0 {
+        // Attaching can reset a network card, so a mode that works is not left for a better one.
+        choice.reason = "auto: found attached that way by an earlier agent".to_owned();
+    }
+    Some(choice)
+}
+
+fn attachment(interface: &Interface, choice: Choice, link: &PinnedLink) -> Attachment {
+    Attachment {
+        interface: interface.name.clone(),
+        interface_index: interface.index,
+        mode: choice.mode,
+        reason: choice.reason,
+        link_id: link.id,
+    }
+}
+
+fn pin(link: FdLink, path: &Path) -> Result<(), KernelError> {
+    link.pin(path).map(drop).map_err(|source| KernelError::Pin {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn no_interface(interface: &Interface) -> KernelError {
+    KernelError::NoInterface {
+        interface: interface.name.clone(),
+    }
+}
+
+fn program_error(program: &'static str, source: ProgramError) -> KernelError {
+    KernelError::Program {
+        action: "attach",
+        program,
+        source,
+    }
+}
+
+fn refused(interface: &Interface, mode: Mode, source: ProgramError) -> KernelError {
+    let name = || interface.name.clone();
+    if let ProgramError::XdpError(_) = &source {
+        return KernelError::NotPinnable {
+            interface: name(),
+            mode,
+        };
+    }
+    match os_error(&source) {
+        Some(libc::EBUSY | libc::EEXIST) if mode != Mode::Tcx => KernelError::XdpBusy {
+            interface: name(),
+            holder: holder(interface),
+        },
+        Some(libc::ENODEV) => no_interface(interface),
+        Some(code @ (libc::EPERM | libc::EACCES)) => KernelError::Permission {
+            action: format!("attach {mode} to {}", interface.name),
+            source: std::io::Error::from_raw_os_error(code),
+        },
+        // https://git.kernel.org/torvalds/c/e420bed02507
+        Some(code) if mode == Mode::Tcx && is_before(6, 6) => error::too_old("TCX", 6, 6, code),
+        _ => KernelError::Refused {
+            interface: name(),
+            mode,
+            source,
+        },
+    }
+}
+
+/// Whose program an interface's XDP hook holds.
+fn holder(interface: &Interface) -> String {
+    let Some(xdp) = interface.xdp else {
+        return "another program".to_owned();
+    };
+    let id = xdp.program_id;
+    let program = loaded_programs()
+        .filter_map(Result::ok)
+        .find(|program| program.id() == id);
+    match program.as_ref().and_then(|program| program.name_as_str()) {
+        Some(name) => format!("program {id} (`{name}`)"),
+        None => format!("program {id}"),
+    }
+}

@@ -1,0 +1,156 @@
+//! Links that are pinned: what they hold, and how their program is replaced.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use aya::Ebpf;
+use aya::programs::ProgramError;
+use aya::programs::links::{FdLink, LinkError, PinnedLink as AyaPinnedLink};
+use aya::programs::tc::SchedClassifierLink;
+use aya::programs::xdp::XdpLink;
+
+use super::error::KernelError;
+use super::kernel_programs::{self, REFLECT_TCX, REFLECT_XDP};
+use super::sys;
+
+const PREFIX: &str = "link_";
+
+/// Which hook a link is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// XDP, native or generic.
+    Xdp,
+    /// TCX ingress.
+    Tcx,
+}
+
+impl LinkKind {
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Xdp => "xdp",
+            Self::Tcx => "tcx",
+        }
+    }
+
+    const fn program(self) -> &'static str {
+        match self {
+            Self::Xdp => REFLECT_XDP,
+            Self::Tcx => REFLECT_TCX,
+        }
+    }
+
+    /// Where the link of this kind for an interface is pinned.
+    pub(super) fn pin(self, directory: &Path, interface_index: u32) -> PathBuf {
+        directory.join(format!("{PREFIX}{interface_index}_{}", self.suffix()))
+    }
+}
+
+/// A link that is pinned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedLink {
+    /// The pin.
+    pub path: PathBuf,
+    /// Which hook it is on.
+    pub kind: LinkKind,
+    /// The interface, or `None` if that is gone.
+    pub interface_index: Option<u32>,
+    /// The link's id.
+    pub id: u32,
+    /// The attached program's id.
+    pub program_id: u32,
+}
+
+/// The links that are pinned in `directory`, by name.
+pub fn scan(directory: &Path) -> Result<Vec<PinnedLink>, KernelError> {
+    let mut links = Vec::new();
+    let entries = fs::read_dir(directory).map_err(KernelError::file("list", directory))?;
+    for entry in entries {
+        let path = entry.map_err(KernelError::file("list", directory))?.path();
+        let is_link = path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
+        if is_link {
+            links.push(examine(path)?);
+        }
+    }
+    links.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(links)
+}
+
+fn examine(path: PathBuf) -> Result<PinnedLink, KernelError> {
+    let info = sys::link_info(&path).map_err(KernelError::file("examine the link", &path))?;
+    let kind = match info.link_type {
+        sys::LINK_TYPE_XDP => LinkKind::Xdp,
+        sys::LINK_TYPE_TCX => LinkKind::Tcx,
+        other => {
+            let source = LinkError::UnknownLinkType(other);
+            return Err(KernelError::Link { path, source });
+        }
+    };
+    let interface_index = Some(info.interface_index).filter(|&index| index != 0);
+    Ok(PinnedLink {
+        path,
+        kind,
+        interface_index,
+        id: info.id,
+        program_id: info.program_id,
+    })
+}
+
+/// Removes the links of interfaces that are gone, and returns the others.
+pub(super) fn remove_dead(directory: &Path) -> Result<Vec<PinnedLink>, KernelError> {
+    let (alive, dead): (Vec<_>, Vec<_>) = scan(directory)?
+        .into_iter()
+        .partition(|link| link.interface_index.is_some());
+    for link in dead {
+        remove(&link)?;
+    }
+    Ok(alive)
+}
+
+/// Removes a pin, which detaches what it holds.
+pub(super) fn remove(link: &PinnedLink) -> Result<(), KernelError> {
+    match fs::remove_file(&link.path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(KernelError::file("remove", &link.path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Puts this build's program into a link. No packet meets the interface without a program.
+pub(super) fn replace_program(programs: &mut Ebpf, link: &PinnedLink) -> Result<(), KernelError> {
+    let program = link.kind.program();
+    let failed = |source| KernelError::Program {
+        action: "replace",
+        program,
+        source,
+    };
+    let link_failed = |source| KernelError::Link {
+        path: link.path.clone(),
+        source,
+    };
+    let opened = AyaPinnedLink::from_pin(&link.path)
+        .map(FdLink::from)
+        .map_err(link_failed)?;
+    match link.kind {
+        LinkKind::Xdp => {
+            let opened = XdpLink::try_from(opened).map_err(link_failed)?;
+            let xdp = kernel_programs::xdp(programs)?;
+            let id = xdp.attach_to_link(opened).map_err(failed)?;
+            drop_descriptor(xdp.take_link(id)).map_err(failed)
+        }
+        LinkKind::Tcx => {
+            let opened = SchedClassifierLink::try_from(opened).map_err(link_failed)?;
+            let tcx = kernel_programs::tcx(programs)?;
+            let id = tcx.attach_to_link(opened).map_err(failed)?;
+            drop_descriptor(tcx.take_link(id)).map_err(failed)
+        }
+    }
+}
+
+/// Closes our descriptor of a link; its pin keeps it.
+fn drop_descriptor<T>(link: Result<T, ProgramError>) -> Result<(), ProgramError> {
+    link.map(drop)
+}

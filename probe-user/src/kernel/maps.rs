@@ -1,0 +1,264 @@
+//! The pinned maps, with their types.
+
+use std::path::Path;
+
+use aya::maps::{
+    Array, HashMap, Map, MapData, MapError, MapInfo, MapType, PerCpuArray, PerCpuValues,
+};
+use probe_ebpf::maps::{
+    AgentBeat, Assignment, KEY_SLOTS, MAX_PROBERS, ProbeConfig, ProbeKey, ProberKey, ProberSeen,
+    ReflectStat,
+};
+use probe_ebpf::outcome::Outcome;
+
+use super::error::{KernelError, MapShape};
+use super::value::Value;
+
+pub(super) const PROBE_CONFIG: &str = "PROBE_CONFIG";
+pub(super) const PROBE_KEYS: &str = "PROBE_KEYS";
+pub(super) const AGENT_BEAT: &str = "AGENT_BEAT";
+pub(super) const ASSIGNMENT: &str = "ASSIGNMENT";
+const REFLECT_STATS: &str = "REFLECT_STATS";
+const PROBERS: &str = "PROBERS";
+
+/// A map that this layout version has.
+pub(super) struct MapSpec {
+    pub(super) name: &'static str,
+    shape: MapShape,
+}
+
+/// Every map of this layout version.
+pub(super) const SPECS: [MapSpec; 6] = [
+    array::<ProbeConfig>(PROBE_CONFIG, 1),
+    array::<ProbeKey>(PROBE_KEYS, KEY_SLOTS),
+    array::<AgentBeat>(AGENT_BEAT, 1),
+    array::<Assignment>(ASSIGNMENT, 1),
+    spec::<u32, ReflectStat>(REFLECT_STATS, MapType::PerCpuArray, Outcome::COUNT),
+    spec::<ProberKey, ProberSeen>(PROBERS, MapType::LruHash, MAX_PROBERS),
+];
+
+const fn array<V>(name: &'static str, entries: usize) -> MapSpec {
+    spec::<u32, V>(name, MapType::Array, entries)
+}
+
+const fn spec<K, V>(name: &'static str, map_type: MapType, entries: usize) -> MapSpec {
+    let shape = MapShape {
+        map_type,
+        key_size: size_of::<K>() as u32,
+        value_size: size_of::<V>() as u32,
+        max_entries: entries as u32,
+    };
+    MapSpec { name, shape }
+}
+
+/// Checks every map that is pinned in `directory`. aya reuses a pin whatever it is, so that a
+/// program would read and write another layout.
+pub(super) fn check_pinned(directory: &Path) -> Result<(), KernelError> {
+    for spec in &SPECS {
+        let path = directory.join(spec.name);
+        if !path.exists() {
+            continue;
+        }
+        let pinned = shape(&path, spec.name)?;
+        if pinned != spec.shape {
+            return Err(KernelError::MapMismatch {
+                path,
+                pinned,
+                expected: spec.shape,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn shape(path: &Path, name: &'static str) -> Result<MapShape, KernelError> {
+    let info = MapInfo::from_pin(path).map_err(KernelError::map("examine", name))?;
+    Ok(MapShape {
+        map_type: info.map_type().map_err(KernelError::map("examine", name))?,
+        key_size: info.key_size(),
+        value_size: info.value_size(),
+        max_entries: info.max_entries(),
+    })
+}
+
+/// What became of how many packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// What became of them.
+    pub outcome: Outcome,
+    /// Packets since the maps were made.
+    pub packets: u64,
+}
+
+/// The maps of this layout version.
+pub struct Maps {
+    config: Array<MapData, Value<ProbeConfig>>,
+    keys: Array<MapData, Value<ProbeKey>>,
+    beat: Array<MapData, Value<AgentBeat>>,
+    assignment: Array<MapData, Value<Assignment>>,
+    stats: PerCpuArray<MapData, Value<ReflectStat>>,
+    probers: HashMap<MapData, Value<ProberKey>, Value<ProberSeen>>,
+}
+
+impl Maps {
+    /// Opens the maps that are pinned in `directory`.
+    pub fn open(directory: &Path) -> Result<Self, KernelError> {
+        check_pinned(directory)?;
+        Ok(Self {
+            config: open(directory, PROBE_CONFIG)?,
+            keys: open(directory, PROBE_KEYS)?,
+            beat: open(directory, AGENT_BEAT)?,
+            assignment: open(directory, ASSIGNMENT)?,
+            stats: open(directory, REFLECT_STATS)?,
+            probers: open(directory, PROBERS)?,
+        })
+    }
+
+    /// What the reflector answers.
+    pub fn config(&self) -> Result<ProbeConfig, KernelError> {
+        get(&self.config, PROBE_CONFIG, 0)
+    }
+
+    /// Sets what the reflector answers. An equal value is not written: a packet could meet it half
+    /// written.
+    pub fn set_config(&mut self, config: &ProbeConfig) -> Result<(), KernelError> {
+        if self.config()? == *config {
+            return Ok(());
+        }
+        set(&mut self.config, PROBE_CONFIG, 0, *config)
+    }
+
+    /// The node's keys, by slot.
+    pub fn keys(&self) -> Result<[ProbeKey; KEY_SLOTS], KernelError> {
+        let mut keys = [ProbeKey::EMPTY; KEY_SLOTS];
+        for (slot, key) in keys.iter_mut().enumerate() {
+            *key = get(&self.keys, PROBE_KEYS, slot as u32)?;
+        }
+        Ok(keys)
+    }
+
+    /// Sets the node's keys. Slots that do not change are not written, as with
+    /// [`Self::set_config`].
+    pub fn set_keys(&mut self, keys: &[ProbeKey; KEY_SLOTS]) -> Result<(), KernelError> {
+        let present = self.keys()?;
+        for (slot, (key, present)) in keys.iter().zip(present).enumerate() {
+            if *key != present {
+                set(&mut self.keys, PROBE_KEYS, slot as u32, *key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The agent's sign of life.
+    pub fn beat(&self) -> Result<AgentBeat, KernelError> {
+        get(&self.beat, AGENT_BEAT, 0)
+    }
+
+    /// Writes the agent's sign of life.
+    pub fn set_beat(&mut self, beat: &AgentBeat) -> Result<(), KernelError> {
+        set(&mut self.beat, AGENT_BEAT, 0, *beat)
+    }
+
+    /// Incarnation and epoch.
+    pub fn assignment(&self) -> Result<Assignment, KernelError> {
+        get(&self.assignment, ASSIGNMENT, 0)
+    }
+
+    /// Every counter, summed over the CPUs, in the order of [`Outcome::ALL`].
+    pub fn counters(&self) -> Result<Vec<Counter>, KernelError> {
+        let counter = |&outcome: &Outcome| {
+            let stats = self.stat(outcome)?;
+            Ok(Counter {
+                outcome,
+                packets: stats.iter().map(|stat| stat.0.packets).sum(),
+            })
+        };
+        Outcome::ALL.iter().map(counter).collect()
+    }
+
+    /// Who has sent authenticated probes.
+    pub fn probers(&self) -> Result<Vec<(ProberKey, ProberSeen)>, KernelError> {
+        let mut probers = Vec::new();
+        for entry in self.probers.iter() {
+            match entry {
+                Ok((key, seen)) => probers.push((key.0, seen.0)),
+                // Forgotten by the kernel between listing and reading.
+                Err(MapError::KeyNotFound) => {}
+                Err(error) => return Err(KernelError::map("read", PROBERS)(error)),
+            }
+        }
+        Ok(probers)
+    }
+
+    /// Writes each counter's name beside it, for whoever dumps the map. Counters that bear theirs
+    /// are left alone: a packet that is counted at that moment would be lost.
+    pub(super) fn name_counters(&mut self) -> Result<(), KernelError> {
+        for &outcome in Outcome::ALL {
+            let mut stats: Vec<_> = self.stat(outcome)?.iter().copied().collect();
+            if stats.iter().all(|stat| stat.0.outcome == outcome) {
+                continue;
+            }
+            for stat in &mut stats {
+                stat.0.outcome = outcome;
+            }
+            let written = PerCpuValues::try_from(stats)
+                .map_err(MapError::IoError)
+                .and_then(|stats| self.stats.set(outcome as u32, stats, 0));
+            written.map_err(KernelError::map("write", REFLECT_STATS))?;
+        }
+        Ok(())
+    }
+
+    /// Gives maps that are new their incarnation. 0 is never one: it marks maps that are new, or
+    /// whose maker was killed before it came this far.
+    pub(super) fn begin_incarnation(&mut self) -> Result<(), KernelError> {
+        let mut assignment = self.assignment()?;
+        while assignment.incarnation == 0 {
+            assignment.incarnation = getrandom::u64().map_err(|error| KernelError::Map {
+                action: "choose an incarnation for",
+                map: ASSIGNMENT,
+                source: MapError::IoError(error.into()),
+            })?;
+            set(&mut self.assignment, ASSIGNMENT, 0, assignment)?;
+        }
+        Ok(())
+    }
+
+    fn stat(&self, outcome: Outcome) -> Result<PerCpuValues<Value<ReflectStat>>, KernelError> {
+        self.stats
+            .get(&(outcome as u32), 0)
+            .map_err(KernelError::map("read", REFLECT_STATS))
+    }
+}
+
+fn open<T>(directory: &Path, name: &'static str) -> Result<T, KernelError>
+where
+    T: TryFrom<Map, Error = MapError>,
+{
+    MapData::from_pin(directory.join(name))
+        .and_then(Map::from_map_data)
+        .and_then(T::try_from)
+        .map_err(KernelError::map("open", name))
+}
+
+fn get<T>(map: &Array<MapData, Value<T>>, name: &'static str, index: u32) -> Result<T, KernelError>
+where
+    Value<T>: aya::Pod,
+{
+    map.get(&index, 0)
+        .map(|value| value.0)
+        .map_err(KernelError::map("read", name))
+}
+
+fn set<T>(
+    map: &mut Array<MapData, Value<T>>,
+    name: &'static str,
+    index: u32,
+    value: T,
+) -> Result<(), KernelError>
+where
+    Value<T>: aya::Pod,
+{
+    map.set(index, Value(value), 0)
+        .map_err(KernelError::map("write", name))
+}

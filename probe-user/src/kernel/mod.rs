@@ -1,0 +1,112 @@
+//! The kernel side as user space sees it: programs, maps and links, pinned so that they outlive
+//! the agent.
+//!
+//! [`Kernel`] loads what the build embedded, adopts what an earlier agent pinned, and attaches.
+//! [`Maps`] reads and writes the maps, also without a [`Kernel`]. Below `pin_dir` everything
+//! lies in one directory per layout version; only the process that holds its lock changes it.
+//!
+//! This is the only module of the crate with unsafe code ([`sys`] and [`value`]). It does not know
+//! of netlink, sockets or tasks.
+
+mod attach;
+mod error;
+mod kernel_programs;
+mod layout;
+mod links;
+mod maps;
+mod migrate;
+mod mode;
+mod preflight;
+mod removal;
+mod sys;
+mod value;
+
+use std::path::Path;
+
+use aya::Ebpf;
+
+pub use attach::Attachment;
+pub use error::{KernelError, MapShape};
+pub use kernel_programs::{KernelLog, KernelLogLevel, is_built_in};
+pub use layout::version_directory;
+pub use links::{LinkKind, PinnedLink, scan as scan_links};
+pub use maps::{Counter, Maps};
+pub use mode::{AttachSetting, Choice, Mode, choices};
+pub use removal::{Removed, remove};
+
+use layout::Layout;
+
+/// The kernel side, loaded and locked. Dropping it leaves everything in place.
+pub struct Kernel {
+    layout: Layout,
+    programs: Ebpf,
+    maps: Maps,
+}
+
+impl Kernel {
+    /// Takes the lock of `pin_dir`, brings maps and programs into the kernel or adopts the maps
+    /// that are pinned there, and carries an older layout's values over.
+    ///
+    /// Nothing that is attached changes yet: configure the maps first, then call
+    /// [`Self::replace_programs`].
+    pub fn open(pin_dir: &Path, log: KernelLogLevel) -> Result<Self, KernelError> {
+        preflight::check(pin_dir)?;
+        let layout = Layout::lock(pin_dir)?;
+        let older = layout.older_versions()?;
+        maps::check_pinned(layout.directory())?;
+        let programs = kernel_programs::load(layout.directory(), log)?;
+        let mut maps = Maps::open(layout.directory())?;
+        for directory in older {
+            migrate::carry_over(&directory, layout.directory())?;
+        }
+        maps.name_counters()?;
+        maps.begin_incarnation()?;
+        let mut kernel = Self {
+            layout,
+            programs,
+            maps,
+        };
+        kernel_programs::pin(&mut kernel.programs, kernel.layout.directory())?;
+        Ok(kernel)
+    }
+
+    /// The maps, for reading.
+    pub fn maps(&self) -> &Maps {
+        &self.maps
+    }
+
+    /// The maps, for writing.
+    pub fn maps_mut(&mut self) -> &mut Maps {
+        &mut self.maps
+    }
+
+    /// Directory of the present layout's pins.
+    pub fn directory(&self) -> &Path {
+        self.layout.directory()
+    }
+
+    /// Whether the pins are still there. Somebody may have removed them by force.
+    pub fn is_in_place(&self) -> bool {
+        self.layout.is_in_place()
+    }
+
+    /// The kernel's log lines, to be read by whoever has asked for them; once.
+    pub fn take_log(&mut self) -> Option<KernelLog> {
+        kernel_programs::take_log(&mut self.programs)
+    }
+
+    /// Puts this build's programs into every link that is pinned, atomically, and brings an older
+    /// layout's links over. Links of interfaces that are gone are removed. Returns how many links
+    /// go on.
+    pub fn replace_programs(&mut self) -> Result<usize, KernelError> {
+        for directory in self.layout.older_versions()? {
+            migrate::adopt_links(&mut self.programs, &directory, self.layout.directory())?;
+            removal::remove_directory(&directory)?;
+        }
+        let links = links::remove_dead(self.layout.directory())?;
+        for link in &links {
+            links::replace_program(&mut self.programs, link)?;
+        }
+        Ok(links.len())
+    }
+}

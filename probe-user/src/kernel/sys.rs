@@ -1,0 +1,142 @@
+//! The calls of bpf(2) that aya does not offer: what a pinned link is attached to, and map values
+//! of a size that is known only at run time.
+
+#![expect(unsafe_code, reason = "raw system calls")]
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use aya::maps::MapData;
+use nix::libc;
+
+const BPF_MAP_LOOKUP_ELEM: libc::c_long = 1;
+const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
+const BPF_OBJ_GET: libc::c_long = 7;
+const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
+
+/// BPF_LINK_TYPE_XDP and BPF_LINK_TYPE_TCX of `enum bpf_link_type`.
+pub(super) const LINK_TYPE_XDP: u32 = 6;
+pub(super) const LINK_TYPE_TCX: u32 = 11;
+
+/// What the kernel says of a link: the head of `struct bpf_link_info`, as it is for XDP and TCX.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(super) struct LinkInfo {
+    pub(super) link_type: u32,
+    pub(super) id: u32,
+    pub(super) program_id: u32,
+    pad: u32,
+    /// 0 once the interface is gone.
+    pub(super) interface_index: u32,
+    attach_type: u32,
+}
+
+#[derive(Default)]
+#[repr(C)]
+struct ObjectGet {
+    path: u64,
+    descriptor: u32,
+    flags: u32,
+}
+
+#[derive(Default)]
+#[repr(C)]
+struct InfoByDescriptor {
+    descriptor: u32,
+    length: u32,
+    info: u64,
+}
+
+/// Opens a pin and asks what link it holds.
+pub(super) fn link_info(pin: &Path) -> io::Result<LinkInfo> {
+    let path = CString::new(pin.as_os_str().as_bytes())?;
+    let mut get = ObjectGet {
+        path: path.as_ptr() as u64,
+        ..ObjectGet::default()
+    };
+    // SAFETY: `get` is the layout of bpf_attr for this command, and points to a string that lives
+    // through the call.
+    let descriptor = unsafe { bpf(BPF_OBJ_GET, &mut get) }?;
+    // SAFETY: the kernel has just handed out this descriptor; nobody else knows it.
+    let link = unsafe { OwnedFd::from_raw_fd(descriptor as i32) };
+
+    let mut info = LinkInfo::default();
+    let mut ask = InfoByDescriptor {
+        descriptor: link.as_raw_fd() as u32,
+        length: size_of::<LinkInfo>() as u32,
+        info: &raw mut info as u64,
+    };
+    // SAFETY: `ask` is the layout of bpf_attr for this command, and points to `length` writable
+    // bytes.
+    unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut ask) }?;
+    Ok(info)
+}
+
+#[derive(Default)]
+#[repr(C)]
+struct Element {
+    descriptor: u32,
+    pad: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// Reads an entry of an array map.
+pub(super) fn read_array(map: &MapData, index: u32) -> io::Result<Vec<u8>> {
+    let mut value = vec![0_u8; value_size(map)?];
+    let mut element = Element {
+        descriptor: map.fd().as_fd().as_raw_fd() as u32,
+        key: &raw const index as u64,
+        value: value.as_mut_ptr() as u64,
+        ..Element::default()
+    };
+    // SAFETY: `element` is the layout of bpf_attr for this command, the key of an array is a u32,
+    // and the value has room for the map's value size.
+    unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &mut element) }?;
+    Ok(value)
+}
+
+/// Writes an entry of an array map. A value that is too short is filled up with zeros; what is too
+/// long is cut off.
+pub(super) fn write_array(map: &MapData, index: u32, mut value: Vec<u8>) -> io::Result<()> {
+    value.resize(value_size(map)?, 0);
+    let mut element = Element {
+        descriptor: map.fd().as_fd().as_raw_fd() as u32,
+        key: &raw const index as u64,
+        value: value.as_ptr() as u64,
+        ..Element::default()
+    };
+    // SAFETY: as for reading.
+    unsafe { bpf(BPF_MAP_UPDATE_ELEM, &mut element) }?;
+    Ok(())
+}
+
+fn value_size(map: &MapData) -> io::Result<usize> {
+    map.info()
+        .map(|info| info.value_size() as usize)
+        .map_err(io::Error::other)
+}
+
+/// # Safety
+///
+/// `attribute` is what `command` expects, and every pointer in it is valid.
+unsafe fn bpf<T>(command: libc::c_long, attribute: &mut T) -> io::Result<libc::c_long> {
+    // SAFETY: the caller's promise.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            &raw mut *attribute,
+            size_of::<T>() as libc::c_long,
+        )
+    };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
