@@ -23,3 +23,6 @@ pub use settings::ProbeSettings;
 pub use stats::{LAG_BOUNDS, Lag, ProberStats};
 pub use target::{Target, TargetError, TargetId};
 pub use udp::{Family, ProbeSocket, SocketError, SocketOptions, SocketStats, Waker};
+
+#[cfg(test)]
+mod tests;

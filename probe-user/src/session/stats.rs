@@ -52,7 +52,7 @@ pub struct ProberStats {
     pub lost: u64,
     /// Authentic replies that came after their probe's window had closed.
     pub late: u64,
-    /// Authentic replies to a probe that was answered already.
+    /// Authentic replies, in time, to a probe that was answered already.
     pub duplicate: u64,
     /// Authentic replies, in time, that say something older than what their address said before.
     pub reordered: u64,

@@ -93,12 +93,12 @@ impl Window {
         if probe.address != from {
             return Err(Rejection::UnexpectedSource);
         }
-        if probe.fate == Fate::Answered {
-            return Err(Rejection::Duplicate);
-        }
         let received = received.max(probe.sent);
         if received - probe.sent > window {
             return Err(Rejection::Late);
+        }
+        if probe.fate == Fate::Answered {
+            return Err(Rejection::Duplicate);
         }
         probe.fate = Fate::Answered;
         Ok((probe.sent, received))

@@ -1,0 +1,7 @@
+//! The core, driven by a clock that the tests move.
+
+mod matching;
+mod model;
+mod rounds;
+mod scale;
+mod world;
