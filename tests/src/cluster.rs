@@ -15,15 +15,14 @@
 
 use std::fmt;
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use probe_user::keys::ClusterKeys;
 use tempfile::TempDir;
 
 use crate::command::run;
-use crate::leftovers::BPFFS;
+use crate::pins::PinDir;
 use crate::{Netns, Node, unique};
 
 /// The file of the cluster's key, among the cluster's files.
@@ -99,7 +98,7 @@ impl Cluster {
         let keys = ClusterKeys::generate(1)?;
         keys.write_new(files.path().join(CLUSTER_KEY))?;
         let nodes = (1..=count)
-            .map(|index| Node::new(purpose, index, &hub, &pins.0, files.path(), &keys))
+            .map(|index| Node::new(purpose, index, &hub, pins.path(), files.path(), &keys))
             .collect::<Result<_>>()?;
         Ok(Self {
             nodes,
@@ -136,7 +135,7 @@ impl Cluster {
 
     /// The directory of all nodes' pin directories.
     pub fn pins(&self) -> &Path {
-        &self.pins.0
+        &self.pins.path()
     }
 
     /// The cluster's keys, for a prober of the test's own.
@@ -217,33 +216,5 @@ impl Cluster {
         node.netns()
             .ip(&format!("link set eth0 mtu {mtu}"))
             .map(drop)
-    }
-}
-
-/// A directory of pin directories below bpffs, removed on drop with all that is in it.
-#[derive(Debug)]
-struct PinDir(PathBuf);
-
-impl PinDir {
-    fn new(purpose: &str) -> Result<Self> {
-        let dir = Path::new(BPFFS).join(unique::name(purpose));
-        // Elsewhere than on bpffs the directory would be made, too, and every pin would fail.
-        let mounts = fs::read_to_string("/proc/mounts").context("read /proc/mounts")?;
-        ensure!(
-            mounts
-                .lines()
-                .any(|line| line.split(' ').nth(1) == Some(BPFFS)),
-            "no bpffs at {BPFFS}: run `cargo xtask setup`, or `mount -t bpf bpf {BPFFS}`"
-        );
-        fs::create_dir(&dir).with_context(|| format!("create {}", dir.display()))?;
-        Ok(Self(dir))
-    }
-}
-
-impl Drop for PinDir {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
-            eprintln!("pins in {} stay behind: {error}", self.0.display());
-        }
     }
 }

@@ -15,9 +15,11 @@ pub mod cluster;
 mod command;
 pub mod eventually;
 pub mod http;
+pub mod kernel;
 pub mod leftovers;
 pub mod netns;
 pub mod node;
+pub mod pins;
 pub mod process;
 mod unique;
 

@@ -51,7 +51,7 @@ pub(super) struct Datagram {
 
 impl Datagram {
     /// Reads Ethernet, up to two VLAN tags, IPv4 that is no fragment or IPv6 without extension
-    /// headers, and UDP. `None`: the frame is something else.
+    /// headers, and UDP that fills it. `None`: the frame is something else.
     #[inline(always)]
     pub(super) fn read(frame: &Frame) -> Result<Option<Self>, Truncated> {
         let mut offset = ETHERTYPE;
@@ -124,7 +124,7 @@ impl Datagram {
         let source_port = u16::from_be(frame.read(udp_offset)?);
         let destination_port = u16::from_be(frame.read(udp_offset + 2)?);
         let udp_length = u16::from_be(frame.read(udp_offset + UDP_LENGTH)?) as usize;
-        if udp_length < UDP_HEADER || udp_length > ip_payload {
+        if udp_length < UDP_HEADER || udp_length != ip_payload {
             return Ok(None);
         }
         let length = udp_length - UDP_HEADER;

@@ -162,6 +162,7 @@ fn not_ours(cases: &mut Vec<Case>) {
         ("IP version 5", 14..15, vec![0x55]),
         ("UDP length beyond the IP payload", 38..40, vec![0x40, 0]),
         ("UDP length below its header", 38..40, vec![0, 7]),
+        ("IP payload behind the UDP datagram", 16..18, vec![0, 133]),
     ] {
         let mut frame = probe_frame().build();
         frame.splice(offset, value);
