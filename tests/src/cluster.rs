@@ -135,7 +135,7 @@ impl Cluster {
 
     /// The directory of all nodes' pin directories.
     pub fn pins(&self) -> &Path {
-        &self.pins.path()
+        self.pins.path()
     }
 
     /// The cluster's keys, for a prober of the test's own.

@@ -3,6 +3,7 @@
 //! The names say which process made a thing; a thing whose process is gone is a leftover. What a
 //! living process uses is never touched, so several test binaries can run at once.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,14 +33,25 @@ pub fn sweep() {
     }
 }
 
+/// The living processes whose namespaces exist.
+pub fn makers() -> BTreeSet<u32> {
+    let names = names(Path::new("/run/netns"));
+    names
+        .filter_map(|name| unique::maker(&name))
+        .filter(|maker| lives(*maker))
+        .collect()
+}
+
 fn leftovers(dir: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(dir) else {
-        return Vec::new();
-    };
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+    names(dir)
         .filter(|name| unique::maker(name).is_some_and(|maker| !lives(maker)))
         .collect()
+}
+
+/// The names in `dir`; none if it is not there.
+fn names(dir: &Path) -> impl Iterator<Item = String> + use<> {
+    let entries = fs::read_dir(dir).into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
 }
 
 fn lives(process: u32) -> bool {

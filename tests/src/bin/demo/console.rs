@@ -1,0 +1,80 @@
+//! The live story, for people.
+
+use std::io::IsTerminal;
+
+use controller::api::{State, Transition};
+
+use crate::clock::{Clock, seconds};
+
+const BOLD: &str = "1";
+const DIM: &str = "2";
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+
+/// Prints what happens, with the time, as it happens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Console {
+    clock: Clock,
+    colours: bool,
+}
+
+impl Console {
+    /// Colours are for terminals only.
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            colours: std::io::stdout().is_terminal(),
+        }
+    }
+
+    /// Begins a chapter.
+    pub(crate) fn chapter(&self, title: &str) {
+        println!("\n{}", self.paint(BOLD, title));
+    }
+
+    /// Something was done or found.
+    pub(crate) fn tell(&self, what: &str) {
+        let time = format!("{:>8}", seconds(self.clock.now()));
+        println!("{}  {what}", self.paint(DIM, &time));
+    }
+
+    /// The controller changed its mind about a node.
+    pub(crate) fn transition(&self, transition: &Transition) {
+        let time = format!("{:>8}", seconds(self.clock.at_system(transition.at.0)));
+        println!(
+            "{}  controller: {} {} -> {}",
+            self.paint(DIM, &time),
+            transition.node,
+            self.state(transition.from),
+            self.state(transition.to),
+        );
+    }
+
+    /// The last word.
+    pub(crate) fn verdict(&self, right: bool) {
+        if right {
+            println!("{}", self.paint(GREEN, "Everything is as expected."));
+        } else {
+            println!("{}", self.paint(RED, "Something is not as expected."));
+        }
+    }
+
+    fn state(&self, state: State) -> String {
+        let colour = match state {
+            State::Unknown => DIM,
+            State::Available => GREEN,
+            State::Unavailable => YELLOW,
+            State::Unreachable => RED,
+        };
+        self.paint(colour, state.as_str())
+    }
+
+    fn paint(&self, colour: &str, text: &str) -> String {
+        if self.colours {
+            format!("\x1b[{colour}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! `cargo xtask demo`: three nodes and a controller, what happens to them, and what is noticed.
+//!
+//! `scene` holds the processes and namespaces, `story` what happens, `watcher` and `probing` observe
+//! it, `report` and `timeline` show it.
+
+#![forbid(unsafe_code)]
+
+mod clock;
+mod console;
+mod keep;
+mod probing;
+mod report;
+mod scene;
+mod story;
+mod timeline;
+mod watcher;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use pulsepath_tests::{Signal, leftovers};
+
+use crate::clock::Clock;
+use crate::console::Console;
+use crate::scene::Scene;
+use crate::story::{Interrupted, Story};
+
+/// What a shell expects of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+/// Shows on this machine what Pulsepath notices, how fast, and what is lost meanwhile (nothing).
+#[derive(Parser)]
+#[command(name = "pulsepath-demo", version)]
+struct Arguments {
+    /// Where the picture of the story goes.
+    #[arg(long, default_value = "target/demo")]
+    output: PathBuf,
+    /// Leaves everything running until Ctrl-C, and says what to try.
+    #[arg(long)]
+    keep: bool,
+    /// Ends demos that still run, removes what they left, and does nothing else.
+    #[arg(long, conflicts_with = "keep")]
+    clean: bool,
+}
+
+fn main() -> Result<ExitCode> {
+    let arguments = Arguments::parse();
+    if arguments.clean {
+        keep::end_others()?;
+        leftovers::sweep();
+        return Ok(ExitCode::SUCCESS);
+    }
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        signal_hook::flag::register(signal as i32, Arc::clone(&interrupted))
+            .with_context(|| format!("handle {signal}"))?;
+    }
+    match run(&arguments, &interrupted) {
+        Ok(true) => Ok(ExitCode::SUCCESS),
+        Ok(false) => Ok(ExitCode::FAILURE),
+        Err(error) if error.is::<Interrupted>() => {
+            eprintln!("\ninterrupted; everything is removed");
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether everything was as expected.
+fn run(arguments: &Arguments, interrupted: &AtomicBool) -> Result<bool> {
+    let clock = Clock::start();
+    let mut scene = Scene::new()?;
+    let mut story = Story::begin(&mut scene, clock, interrupted)?;
+    story.go_on()?;
+    let (report, timeline) = story.end();
+    let picture = write(&arguments.output, &timeline.svg())?;
+    println!("\n{report}");
+    Console::new(clock).verdict(report.all_right());
+    println!("The story as a picture: {}", picture.display());
+    if arguments.keep {
+        keep::invite(&scene)?;
+        keep::wait(interrupted);
+    }
+    Ok(report.all_right())
+}
+
+fn write(directory: &Path, svg: &str) -> Result<PathBuf> {
+    fs::create_dir_all(directory).with_context(|| format!("create {}", directory.display()))?;
+    let path = directory.join("timeline.svg");
+    fs::write(&path, svg).with_context(|| format!("write {}", path.display()))?;
+    Ok(path)
+}

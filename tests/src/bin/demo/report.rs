@@ -1,0 +1,168 @@
+//! What was expected, what was measured, and whether that is right.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::clock::seconds;
+
+struct Row {
+    what: String,
+    expected: String,
+    measured: String,
+    right: bool,
+}
+
+/// The table that the demo ends with.
+#[derive(Default)]
+pub(crate) struct Report {
+    rows: Vec<Row>,
+}
+
+impl Report {
+    /// Adds a line with its verdict.
+    pub(crate) fn check(&mut self, what: &str, expected: &str, measured: &str, right: bool) {
+        self.rows.push(Row {
+            what: what.to_owned(),
+            expected: expected.to_owned(),
+            measured: measured.to_owned(),
+            right,
+        });
+    }
+
+    /// Adds a time that must lie in `expected`.
+    pub(crate) fn check_time(
+        &mut self,
+        what: &str,
+        expected: RangeInclusive<Duration>,
+        measured: Duration,
+    ) {
+        let words = if expected.start().is_zero() {
+            format!("up to {}", seconds(*expected.end()))
+        } else {
+            format!(
+                "{} to {}",
+                seconds(*expected.start()),
+                seconds(*expected.end())
+            )
+        };
+        self.check(
+            what,
+            &words,
+            &seconds(measured),
+            expected.contains(&measured),
+        );
+    }
+
+    /// Adds a number of probes of which none may be lost.
+    pub(crate) fn check_none_lost(&mut self, what: &str, probes: Probes) {
+        let measured = format!("{} of {}", probes.lost, probes.total());
+        self.check(
+            what,
+            "0",
+            &measured,
+            probes.lost == 0 && probes.answered > 0,
+        );
+    }
+
+    /// Whether everything is as expected.
+    pub(crate) fn all_right(&self) -> bool {
+        self.rows.iter().all(|row| row.right)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = |cell: fn(&Row) -> &str, title: &str| {
+            let cells = self.rows.iter().map(|row| cell(row).chars().count());
+            cells.chain([title.len()]).max().unwrap_or_default()
+        };
+        let titles = ["what", "expected", "measured"];
+        let what = width(|row| &row.what, titles[0]);
+        let expected = width(|row| &row.expected, titles[1]);
+        let measured = width(|row| &row.measured, titles[2]);
+        let [a, b, c] = titles;
+        writeln!(f, "  {a:what$}   {b:>expected$}   {c:>measured$}")?;
+        writeln!(f, "  {}", "─".repeat(what + expected + measured + 6))?;
+        for row in &self.rows {
+            let Row {
+                what: a,
+                expected: b,
+                measured: c,
+                right,
+            } = row;
+            let verdict = if *right { "" } else { "   <- wrong" };
+            writeln!(f, "  {a:what$}   {b:>expected$}   {c:>measured$}{verdict}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What became of some probes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Probes {
+    /// Answered in time.
+    pub(crate) answered: u64,
+    /// Not answered in time.
+    pub(crate) lost: u64,
+}
+
+impl Probes {
+    /// All of them.
+    pub(crate) fn total(&self) -> u64 {
+        self.answered + self.lost
+    }
+
+    /// Those since `earlier`.
+    pub(crate) fn since(&self, earlier: Self) -> Self {
+        Self {
+            answered: self.answered - earlier.answered,
+            lost: self.lost - earlier.lost,
+        }
+    }
+}
+
+impl std::iter::Sum for Probes {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |a, b| Self {
+            answered: a.answered + b.answered,
+            lost: a.lost + b.lost,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn one_wrong_line_spoils_the_report() {
+        let mut report = Report::default();
+        report.check_time("cut", SECOND..=2 * SECOND, 2 * SECOND);
+        assert!(report.all_right());
+        report.check_time("cut again", SECOND..=2 * SECOND, 3 * SECOND);
+        assert!(!report.all_right());
+        let table = report.to_string();
+        let wrong = table.lines().find(|line| line.contains("wrong")).unwrap();
+        assert!(wrong.contains("cut again"), "{table}");
+    }
+
+    #[test]
+    fn probes_that_nobody_sent_prove_nothing() {
+        let mut report = Report::default();
+        report.check_none_lost("idle", Probes::default());
+        assert!(!report.all_right());
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let mut report = Report::default();
+        report.check_time("short", Duration::ZERO..=SECOND, SECOND);
+        report.check_time("a much longer line", SECOND..=10 * SECOND, SECOND);
+        let table = report.to_string();
+        let widths: Vec<_> = table.lines().map(|line| line.chars().count()).collect();
+        assert!(widths.windows(2).all(|pair| pair[0] == pair[1]), "{table}");
+    }
+}
