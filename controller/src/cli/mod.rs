@@ -1,1 +1,96 @@
-//! The command line client `pulsepath`.
+//! The command line client `pulsepath`: asks nodes directly, and the controller over HTTP.
+//!
+//! What it prints on standard output is for people, or with `-o json` for programs, one object a
+//! line; notes and errors go to standard error. Exit status: 0 well, 1 no answer, 2 wrong usage.
+
+mod client;
+mod output;
+mod ping;
+mod status;
+mod time;
+mod watch;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use probe_user::session::SocketError;
+
+/// Shows whether nodes' dataplanes and agents work.
+#[derive(Parser)]
+#[command(name = "pulsepath", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Probe a node, as a controller does, and show each answer.
+    Ping(ping::Args),
+    /// Show the state of every node, as the controller sees it.
+    Status(status::Args),
+    /// Show nodes' changes of state as they happen.
+    Watch(watch::Args),
+}
+
+/// Exit status if there was no answer.
+const NO_ANSWER: u8 = 1;
+/// Exit status if what was asked for makes no sense.
+const USAGE: u8 = 2;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    /// The user has to change something.
+    #[error("{0:#}")]
+    Usage(anyhow::Error),
+    /// There is no answer, or it makes no sense.
+    #[error("{0:#}")]
+    NoAnswer(anyhow::Error),
+    /// Standard output is gone: whoever read it has seen enough, or cannot be told anyway.
+    #[error("cannot write to standard output: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl From<SocketError> for Failure {
+    fn from(error: SocketError) -> Self {
+        Self::NoAnswer(error.into())
+    }
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("pulsepath: cannot start: {error}");
+            return ExitCode::from(NO_ANSWER);
+        }
+    };
+    let result = runtime.block_on(async {
+        match cli.command {
+            Command::Ping(args) => ping::run(args).await,
+            Command::Status(args) => status::run(args).await,
+            Command::Watch(args) => watch::run(args).await,
+        }
+    });
+    match result {
+        Ok(code) => code,
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("pulsepath: {failure}");
+            ExitCode::from(if matches!(failure, Failure::Usage(_)) {
+                USAGE
+            } else {
+                NO_ANSWER
+            })
+        }
+    }
+}

@@ -42,7 +42,8 @@ pub enum Event {
         excused: Duration,
     },
     /// A probe's reply window closed without a reply. Noticed when the target's next round
-    /// begins, so up to one period later.
+    /// begins, so up to one period later, or by
+    /// [`Prober::expire`](super::Prober::expire).
     Lost {
         /// Who did not answer.
         target: TargetId,

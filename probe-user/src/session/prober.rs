@@ -194,31 +194,44 @@ impl Prober {
     }
 
     fn begin_round(&mut self, now: Instant, due: Instant, handle: Handle) {
+        self.expire_handle(now, handle);
         let Some(target) = self.registry.get_mut(handle) else {
             return;
         };
-        let id = target.id;
-        let (events, stats) = (&mut self.events, &mut self.stats);
-        target
-            .window
-            .expire(now, self.settings.reply_window, |address, sequence| {
-                stats.lost += 1;
-                events.push_back(Event::Lost {
-                    target: id,
-                    address,
-                    sequence,
-                });
-            });
         let excused = target.begin_round(self.settings.period);
-        stats.rounds += 1;
-        stats.excused += excused;
-        events.push_back(Event::Round {
-            target: id,
+        self.stats.rounds += 1;
+        self.stats.excused += excused;
+        self.events.push_back(Event::Round {
+            target: target.id,
             due,
             excused,
         });
         self.transmits
             .extend(target.queue().map(|queued| (handle, queued)));
+    }
+
+    /// Gives up a target's probes whose window has closed, without waiting for its next round.
+    pub fn expire(&mut self, now: Instant, id: TargetId) {
+        if let Some(handle) = self.registry.find(id) {
+            self.expire_handle(now, handle);
+        }
+    }
+
+    fn expire_handle(&mut self, now: Instant, handle: Handle) {
+        let Some(target) = self.registry.get_mut(handle) else {
+            return;
+        };
+        let id = target.id;
+        target
+            .window
+            .expire(now, self.settings.reply_window, |address, sequence| {
+                self.stats.lost += 1;
+                self.events.push_back(Event::Lost {
+                    target: id,
+                    address,
+                    sequence,
+                });
+            });
     }
 
     /// Leaves out the rounds up to now, and returns how long they would have taken. Going on with
@@ -264,6 +277,12 @@ impl Prober {
     /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    /// The sequence number of a target's next probe. Those that follow it grow by one each.
+    pub fn next_sequence(&mut self, id: TargetId) -> Option<u32> {
+        let handle = self.registry.find(id)?;
+        Some(self.registry.get_mut(handle)?.window.next_sequence())
     }
 
     /// How the prober asks.

@@ -1,0 +1,7 @@
+//! The command line client.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    controller::cli::main()
+}

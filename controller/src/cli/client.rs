@@ -1,0 +1,98 @@
+//! The controller's HTTP interface, from the other side.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use reqwest::{Client, Response, StatusCode, Url};
+use serde::de::DeserializeOwned;
+
+use crate::api;
+
+/// A controller that does not answer within this time is taken for gone.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Which controller to ask.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Address of the controller's HTTP interface.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "PULSEPATH_CONTROLLER",
+        default_value = "http://127.0.0.1:9865"
+    )]
+    controller: Url,
+}
+
+/// A client of one controller.
+pub(super) struct Controller {
+    base: Url,
+    client: Client,
+}
+
+impl Controller {
+    pub(super) fn new(args: Args) -> anyhow::Result<Self> {
+        // The interface is the controller's own: a proxy for the web has no business there.
+        let client = Client::builder()
+            .connect_timeout(TIMEOUT)
+            .no_proxy()
+            .build()?;
+        Ok(Self {
+            base: args.controller,
+            client,
+        })
+    }
+
+    /// The controller's address, for messages.
+    pub(super) fn url(&self) -> &Url {
+        &self.base
+    }
+
+    /// Every node.
+    pub(super) async fn nodes(&self) -> anyhow::Result<api::NodeList> {
+        let response = tokio::time::timeout(TIMEOUT, self.get("v1/nodes")).await;
+        let response = response.map_err(|_| self.silent())??;
+        let nodes = tokio::time::timeout(TIMEOUT, read(response)).await;
+        nodes.map_err(|_| self.silent())?
+    }
+
+    /// The stream of transitions. Only its beginning is waited for with a limit.
+    pub(super) async fn transitions(&self) -> anyhow::Result<Response> {
+        let response = tokio::time::timeout(TIMEOUT, self.get("v1/transitions")).await;
+        response.map_err(|_| self.silent())?
+    }
+
+    fn silent(&self) -> anyhow::Error {
+        anyhow!(
+            "no answer from the controller at {} within {TIMEOUT:?}",
+            self.base
+        )
+    }
+
+    async fn get(&self, path: &str) -> anyhow::Result<Response> {
+        let url = self
+            .base
+            .join(path)
+            .context("not the address of a controller")?;
+        let response = self.client.get(url.clone()).send().await;
+        let response = response
+            .map_err(reqwest::Error::without_url)
+            .with_context(|| format!("cannot reach the controller at {}", self.base))?;
+        match response.status() {
+            StatusCode::OK => Ok(response),
+            status => {
+                let said = read::<api::Error>(response).await.map(|error| error.error);
+                bail!(
+                    "{url}: {status}{}",
+                    said.map_or(String::new(), |said| format!(": {said}"))
+                )
+            }
+        }
+    }
+}
+
+async fn read<T: DeserializeOwned>(response: Response) -> anyhow::Result<T> {
+    let url = response.url().clone();
+    let read = response.json().await.map_err(reqwest::Error::without_url);
+    read.with_context(|| format!("{url} does not answer as a Pulsepath controller does"))
+}
