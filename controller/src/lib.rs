@@ -10,4 +10,6 @@ pub mod api;
 pub mod cli;
 pub mod consumers;
 pub mod health;
+pub mod metrics;
 pub mod monitor;
+pub mod standalone;

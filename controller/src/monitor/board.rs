@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use probe_user::session::ProberStats;
+use probe_user::session::{ProberStats, SocketStats};
 
 use super::NodeView;
 use crate::health::State;
@@ -15,7 +15,7 @@ use crate::health::State;
 #[derive(Debug, Default)]
 pub struct Board {
     nodes: RwLock<BTreeMap<String, Cell>>,
-    prober: Mutex<ProberStats>,
+    prober: Mutex<(ProberStats, SocketStats)>,
 }
 
 /// A node's view, shared between the monitor and the board.
@@ -56,13 +56,13 @@ impl Board {
             .map_or(State::Unknown, |cell| cell.lock().state)
     }
 
-    /// What the prober has counted.
-    pub fn prober(&self) -> ProberStats {
+    /// What the prober and its sockets have counted.
+    pub fn prober(&self) -> (ProberStats, SocketStats) {
         *lock(&self.prober)
     }
 
-    pub(super) fn set_prober(&self, stats: &ProberStats) {
-        *lock(&self.prober) = *stats;
+    pub(super) fn set_prober(&self, stats: &ProberStats, socket: &SocketStats) {
+        *lock(&self.prober) = (*stats, *socket);
     }
 
     pub(super) fn insert(&self, name: String, cell: Cell) {

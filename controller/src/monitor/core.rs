@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use probe_ebpf::wire::probe::AGENT_UP;
-use probe_user::session::{Event, ProbeSettings, Prober, TargetId};
+use probe_user::session::{Event, ProbeSettings, Prober, SocketStats, TargetId};
 use prometheus_client::metrics::histogram::Histogram;
 
 use super::board::Cell;
@@ -20,6 +20,17 @@ pub struct MonitorSettings {
     pub probe: ProbeSettings,
     /// How they are judged.
     pub health: HealthSettings,
+}
+
+/// Where what is found out goes, beside the notices.
+#[derive(Clone, Debug)]
+pub struct Outlets {
+    /// What is known of every node.
+    pub board: Arc<Board>,
+    /// Who is told of changes.
+    pub consumers: Consumers,
+    /// All round-trip times, seconds.
+    pub round_trips: Histogram,
 }
 
 /// Probes the nodes that interest anyone, and keeps their states.
@@ -56,10 +67,13 @@ impl Monitor {
         settings: MonitorSettings,
         seed: u64,
         records: HashMap<String, Record>,
-        board: Arc<Board>,
-        consumers: Consumers,
-        round_trips: Histogram,
+        outlets: Outlets,
     ) -> Self {
+        let Outlets {
+            board,
+            consumers,
+            round_trips,
+        } = outlets;
         Self {
             settings,
             prober: Prober::new(settings.probe, seed),
@@ -88,12 +102,12 @@ impl Monitor {
         self.notices.pop_front()
     }
 
-    /// Draws the conclusions from what the prober found.
-    pub fn digest(&mut self, now: Reading) {
+    /// Draws the conclusions from what the prober found. `socket` is what its sockets counted.
+    pub fn digest(&mut self, now: Reading, socket: &SocketStats) {
         while let Some(event) = self.prober.poll_event() {
             self.handle_event(now, event);
         }
-        self.board.set_prober(self.prober.stats());
+        self.board.set_prober(self.prober.stats(), socket);
     }
 
     fn handle_event(&mut self, now: Reading, event: Event) {

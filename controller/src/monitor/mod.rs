@@ -1,10 +1,11 @@
 //! Probes nodes and keeps their states: the prober's findings go to the health core, and what
 //! follows from them to the [`Board`], to the consumers and, as [`Notice`]s, to whoever reports.
 //!
-//! [`Monitor`] has no clock, socket or thread; `driver` runs one over UDP.
+//! [`Monitor`] has no clock, socket or thread; [`driver`] runs one over UDP.
 
 mod board;
 mod core;
+pub mod driver;
 mod nodes;
 mod view;
 
@@ -16,7 +17,7 @@ use probe_user::keys::NodeKeys;
 use probe_user::session::TargetError;
 
 pub use self::board::Board;
-pub use self::core::{Monitor, MonitorSettings};
+pub use self::core::{Monitor, MonitorSettings, Outlets};
 pub use self::view::{AddressView, NodeView, RoundTrips};
 use crate::api;
 use crate::health::{Reason, State};

@@ -105,7 +105,8 @@ impl Outcomes {
 }
 
 impl NodeView {
-    pub(super) fn new(name: String, now: SystemTime) -> Self {
+    /// A node that is not monitored.
+    pub fn new(name: String, now: SystemTime) -> Self {
         Self {
             name,
             labels: BTreeMap::new(),

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use controller::api::{Agent, Transition};
 use controller::health::{Reason, State};
+use controller::metrics::Metrics;
 use controller::monitor::Notice;
+use prometheus_client::encoding::text;
+use prometheus_client::registry::Registry;
 
 use crate::world::{AGENTLESS, HEALTHY, PERIOD, ROUND_TRIP, TIMEOUT, World};
 
@@ -138,7 +141,33 @@ fn the_board_shows_what_the_prober_counted() {
     let (mut world, _consumer) = World::watching(&[("n1", &["10.0.0.1"])]);
     world.answer_as("10.0.0.1", HEALTHY);
     world.run(PERIOD * 10);
-    let stats = world.board.prober();
+    let (stats, _) = world.board.prober();
     assert!(stats.sent >= 9, "{stats:?}");
     assert_eq!(stats.answered, stats.sent);
+}
+
+#[test]
+fn a_node_that_is_gone_takes_its_metrics_with_it() {
+    let (mut world, _consumer) = World::watching(&[("n1", &["10.0.0.1"]), ("n2", &["10.0.0.2"])]);
+    let mut registry = Registry::default();
+    Metrics::register(&mut registry, world.board.clone());
+    world.answer_as("10.0.0.1", HEALTHY);
+    world.run(TIMEOUT * 2);
+    let scrape = || {
+        let mut text = String::new();
+        text::encode(&mut text, &registry).unwrap();
+        text
+    };
+    let before = scrape();
+    for line in [
+        r#"pulsepath_node_state{node="n1",state="AVAILABLE"} 1"#,
+        r#"pulsepath_node_state{node="n1",state="UNREACHABLE"} 0"#,
+        r#"pulsepath_node_state{node="n2",state="UNREACHABLE"} 1"#,
+        r#"pulsepath_node_rtt_seconds{node="n1"} 0.0001"#,
+        r#"pulsepath_probes_lost_total{node="n1"} 0"#,
+    ] {
+        assert!(before.contains(line), "{line} is not in\n{before}");
+    }
+    world.configure(&[("n2", &["10.0.0.2"])]);
+    assert!(!scrape().contains(r#""n1""#));
 }

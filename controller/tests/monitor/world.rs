@@ -8,12 +8,12 @@ use std::time::{Duration, Instant, SystemTime};
 use controller::consumers::{Consumer, Consumers, Interest};
 use controller::health::{HealthSettings, State};
 use controller::monitor::{
-    Board, Monitor, MonitorSettings, NodeSpec, NodeView, Notice, Reading, Record,
+    Board, Monitor, MonitorSettings, NodeSpec, NodeView, Notice, Outlets, Reading, Record,
 };
 use probe_ebpf::wire::ntp::NtpTime;
 use probe_ebpf::wire::probe::{AGENT_UP, Answer, NEVER, ProbePacket};
 use probe_user::keys::ClusterKeys;
-use probe_user::session::{ProbeSettings, Transmit};
+use probe_user::session::{ProbeSettings, SocketStats, Transmit};
 use prometheus_client::metrics::histogram::Histogram;
 
 pub(crate) const PERIOD: Duration = Duration::from_millis(200);
@@ -72,15 +72,12 @@ impl World {
     pub(crate) fn with(settings: MonitorSettings, records: HashMap<String, Record>) -> Self {
         let board = Arc::new(Board::default());
         let consumers = Consumers::new(board.clone(), || {});
-        let round_trips = Histogram::new([0.001]);
-        let monitor = Monitor::new(
-            settings,
-            1,
-            records,
-            board.clone(),
-            consumers.clone(),
-            round_trips,
-        );
+        let outlets = Outlets {
+            board: board.clone(),
+            consumers: consumers.clone(),
+            round_trips: Histogram::new([0.001]),
+        };
+        let monitor = Monitor::new(settings, 1, records, outlets);
         let now = Reading::take();
         Self {
             monitor,
@@ -158,7 +155,7 @@ impl World {
             for transmit in sent {
                 self.deliver(&transmit);
             }
-            self.monitor.digest(self.now);
+            self.monitor.digest(self.now, &SocketStats::default());
         }
         self.pass_until(end);
         std::mem::take(&mut self.probed)

@@ -1,0 +1,50 @@
+//! The controller's daemon.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+use controller::standalone::{self, keygen};
+
+/// Tells for every node whether its dataplane and its agent work.
+#[derive(Parser)]
+#[command(name = "pulsepath-controller", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Probe the nodes of a configuration file, and show their states over HTTP
+    Run(standalone::Options),
+    /// Make the cluster key, or the key of a node
+    Keygen(keygen::Options),
+}
+
+fn main() -> ExitCode {
+    match dispatch(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("pulsepath-controller: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Run(options) => {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .context("cannot start the runtime")?;
+            runtime.block_on(standalone::run(options))?;
+        }
+        Command::Keygen(options) => {
+            let file = keygen::keygen(options)?;
+            println!("wrote {}", file.display());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! Runs a [`Monitor`] over UDP, in a thread of its own: probes leave in time whatever the rest of
+//! the process does. Nothing here blocks but the wait for the next datagram or round.
+
+use std::any::Any;
+use std::io;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use probe_user::session::{ProbeSocket, SocketError, Waker};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+
+use super::{Monitor, NodeSpec, Notice, Reading};
+
+/// Why probing ended.
+#[derive(Debug, thiserror::Error)]
+pub enum DriverError {
+    /// The thread could not be started.
+    #[error("cannot start the prober's thread")]
+    Spawn(#[source] io::Error),
+    /// The sockets failed.
+    #[error("probing failed")]
+    Socket(#[from] SocketError),
+    /// The thread panicked.
+    #[error("the prober's thread panicked: {0}")]
+    Panicked(String),
+}
+
+enum Command {
+    Apply(Vec<NodeSpec>),
+    Stop,
+}
+
+/// Tells a running monitor what to do. Once it has ended, nothing happens.
+#[derive(Clone)]
+pub struct Control {
+    commands: mpsc::Sender<Command>,
+    waker: Waker,
+}
+
+impl Control {
+    /// See [`Monitor::apply`].
+    pub fn apply(&self, specs: Vec<NodeSpec>) {
+        self.send(Command::Apply(specs));
+    }
+
+    /// Ends it; [`Running::ended`] says when that is done.
+    pub fn stop(&self) {
+        self.send(Command::Stop);
+    }
+
+    fn send(&self, command: Command) {
+        // Whoever waits for `Running::ended` learns that nobody receives any more.
+        let _ = self.commands.send(command);
+        self.waker.wake();
+    }
+}
+
+/// A monitor that runs.
+pub struct Running {
+    thread: Option<JoinHandle<Result<(), SocketError>>>,
+    ended: oneshot::Receiver<()>,
+}
+
+impl Running {
+    /// Waits until it has ended, by [`Control::stop`] or by an error.
+    ///
+    /// # Errors
+    ///
+    /// If it ended otherwise than by being stopped; said once.
+    pub async fn ended(&mut self) -> Result<(), DriverError> {
+        if self.thread.is_none() {
+            return Ok(());
+        }
+        // The sender is dropped, by a panic, too, when the thread has nothing left to do.
+        let _ = (&mut self.ended).await;
+        match self.thread.take().map(JoinHandle::join) {
+            None => Ok(()),
+            Some(Ok(result)) => result.map_err(DriverError::Socket),
+            Some(Err(panic)) => Err(DriverError::Panicked(message(panic.as_ref()).to_owned())),
+        }
+    }
+}
+
+/// Starts the thread. What there is to report goes to `notices`.
+///
+/// # Errors
+///
+/// If the system has no thread to give.
+pub fn spawn(
+    monitor: Monitor,
+    socket: ProbeSocket,
+    notices: UnboundedSender<Notice>,
+) -> Result<(Control, Running), DriverError> {
+    let (commands, receiver) = mpsc::channel();
+    let waker = socket.waker();
+    let (end, ended) = oneshot::channel();
+    let driver = Driver {
+        monitor,
+        socket,
+        commands: receiver,
+        notices,
+    };
+    let run = move || {
+        let _end: oneshot::Sender<()> = end;
+        driver.run()
+    };
+    let thread = thread::Builder::new()
+        .name("prober".to_owned())
+        .spawn(run)
+        .map_err(DriverError::Spawn)?;
+    Ok((
+        Control { commands, waker },
+        Running {
+            thread: Some(thread),
+            ended,
+        },
+    ))
+}
+
+struct Driver {
+    monitor: Monitor,
+    socket: ProbeSocket,
+    commands: mpsc::Receiver<Command>,
+    notices: UnboundedSender<Notice>,
+}
+
+impl Driver {
+    fn run(mut self) -> Result<(), SocketError> {
+        loop {
+            self.socket.exchange(self.monitor.prober())?;
+            self.monitor.digest(Reading::take(), self.socket.stats());
+            loop {
+                match self.commands.try_recv() {
+                    Ok(Command::Apply(specs)) => self.monitor.apply(Reading::take(), specs),
+                    Ok(Command::Stop) | Err(mpsc::TryRecvError::Disconnected) => {
+                        self.report();
+                        return Ok(());
+                    }
+                    Err(mpsc::TryRecvError::Empty) => break,
+                }
+            }
+            self.monitor.handle_interest(Reading::take());
+            self.report();
+            let wake = self.monitor.prober().next_wake();
+            self.socket.wait(wake)?;
+        }
+    }
+
+    fn report(&mut self) {
+        while let Some(notice) = self.monitor.poll_notice() {
+            // Without anyone to report to, nodes are monitored all the same.
+            let _ = self.notices.send(notice);
+        }
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => text,
+        (None, Some(text)) => text,
+        (None, None) => "no message",
+    }
+}

@@ -1,0 +1,20 @@
+//! The controller without a cluster manager: one file says which nodes there are, another keeps
+//! their states over a restart.
+
+mod keeper;
+mod nodes;
+mod reload;
+mod report;
+mod run;
+mod settings;
+mod state_file;
+mod watch;
+mod web;
+
+pub mod keygen;
+
+pub use self::nodes::{NodesError, Problem, Resolved, resolve};
+pub use self::reload::ConfigError;
+pub use self::run::{Options, RunError, run};
+pub use self::settings::{NodeSettings, Profile, Settings};
+pub use self::state_file::{StateFile, StateFileError};

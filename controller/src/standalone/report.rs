@@ -1,0 +1,104 @@
+//! Reports what the monitor notices: to the log, the metrics, the state keeper and whoever watches.
+
+use std::error::Error;
+use std::time::Duration;
+
+use probe_user::settings::HumanDuration;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{broadcast, watch};
+
+use super::keeper::Unrecorded;
+use crate::api::Transition;
+use crate::metrics::Metrics;
+use crate::monitor::Notice;
+
+/// Reports notices.
+pub(super) struct Reporter {
+    pub(super) metrics: Metrics,
+    pub(super) transitions: broadcast::Sender<Transition>,
+    pub(super) unrecorded: Unrecorded,
+    pub(super) ready: watch::Sender<Result<(), String>>,
+    /// When every node is decided on at the latest.
+    pub(super) ready_after: Duration,
+}
+
+impl Reporter {
+    /// Reports until there is nobody left who notices anything.
+    pub(super) async fn run(self, mut notices: UnboundedReceiver<Notice>) {
+        let mut ready = std::pin::pin!(tokio::time::sleep(self.ready_after));
+        let mut waiting = true;
+        loop {
+            tokio::select! {
+                notice = notices.recv() => match notice {
+                    Some(notice) => self.report(notice),
+                    None => return,
+                },
+                () = &mut ready, if waiting => {
+                    waiting = false;
+                    self.ready.send_modify(|ready| *ready = Ok(()));
+                }
+            }
+        }
+    }
+
+    fn report(&self, notice: Notice) {
+        match notice {
+            Notice::Transition(transition) => {
+                log_transition(&transition);
+                self.metrics
+                    .count_transition(transition.from, transition.to);
+                self.unrecorded.note();
+                // Fails if nobody watches.
+                let _ = self.transitions.send(transition);
+            }
+            Notice::Announced { node, lasted } => {
+                let lasted = HumanDuration(Duration::from_millis(lasted.as_millis() as u64));
+                tracing::warn!(
+                    node,
+                    state = "UNAVAILABLE",
+                    lasted = %lasted,
+                    "the node's agent stays silent"
+                );
+            }
+            Notice::Reincarnated { node, from, to } => {
+                self.unrecorded.note();
+                tracing::warn!(
+                    node,
+                    from = format_args!("{from:016x}"),
+                    to = format_args!("{to:016x}"),
+                    "the node's kernel began anew"
+                );
+            }
+            Notice::NotProbed { node, error } => {
+                tracing::error!(node, error = %error, "the node is not probed as configured");
+            }
+            Notice::Settled => {
+                self.ready.send_modify(|ready| *ready = Ok(()));
+            }
+        }
+    }
+}
+
+fn log_transition(transition: &Transition) {
+    let silence = Duration::from_micros((transition.silence_ms * 1e3) as u64);
+    tracing::info!(
+        node = transition.node,
+        from = %transition.from,
+        to = %transition.to,
+        reason = %transition.reason,
+        silence = %HumanDuration(silence),
+        last_reply = transition.last_reply.map(tracing::field::display),
+        "transition"
+    );
+}
+
+/// An error with its causes.
+pub(super) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}
