@@ -59,7 +59,7 @@ pub(crate) fn demo(keep: bool, clean: bool) -> Result<()> {
 
 /// Builds everything and becomes the bench that `arguments` name.
 pub(crate) fn bench(arguments: &[String]) -> Result<()> {
-    let binaries = build(Profile::Release, Purpose::Run)?;
+    let binaries = build(Profile::Release, Purpose::Test)?;
     become_command(as_root(binaries.join("pulsepath-bench"))?.args(arguments))
 }
 

@@ -13,15 +13,15 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::paths::find_program;
 
 /// What an outer cargo, or the user, may have set for another compiler than the one that a nested
-/// build names itself.
-const COMPILER_VARIABLES: [&str; 8] = [
+/// build names itself. `RUSTUP_TOOLCHAIN` is not among them: without it rustup obeys the
+/// `rust-toolchain.toml` that some crates ship, and begins to install toolchains.
+const COMPILER_VARIABLES: [&str; 7] = [
     "RUSTC",
     "RUSTC_WRAPPER",
     "RUSTC_WORKSPACE_WRAPPER",
     "RUSTFLAGS",
     "CARGO_ENCODED_RUSTFLAGS",
     "CARGO_TARGET_DIR",
-    "RUSTUP_TOOLCHAIN",
     "LD_LIBRARY_PATH",
 ];
 

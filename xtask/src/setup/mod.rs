@@ -1,7 +1,7 @@
 //! What a machine needs, installed where it is missing.
 //!
 //! `compiler` chooses who compiles the kernel programs, `linker` sees to the bpf-linker that fits
-//! it, `packages` asks and feeds Debian's package manager, `tools` has the tests' foreign programs.
+//! it, `packages` asks and feeds Debian's package manager, `tools` has the foreign programs of tests and benches.
 
 mod compiler;
 mod linker;
@@ -28,9 +28,9 @@ const DISTRIBUTION_COMPILER: [&str; 2] = ["rustc-web", "libstd-rust-web-dev-bpf"
 pub(crate) enum Purpose {
     /// Compiling.
     Build,
-    /// Running agents and controllers in namespaces: demo, benches.
+    /// Running agents and controllers in namespaces: the demo.
     Run,
-    /// The tests, with the foreign programs that they use.
+    /// The tests and benches, with the foreign programs that they use.
     Test,
 }
 

@@ -1,5 +1,5 @@
-//! Foreign programs that only the tests use: other implementations to talk to, and to read our
-//! bytes.
+//! Foreign programs that only tests and benches use: other implementations to talk to, to read our
+//! bytes, and to measure with.
 
 use std::fs;
 
@@ -20,6 +20,10 @@ pub(crate) fn ensure() -> Result<()> {
             package: "tshark",
         },
         Need::Package("python3-scapy"),
+        Need::Program {
+            name: "h2load",
+            package: "nghttp2-client",
+        },
     ])?)?;
     let (name, version) = STAMP_SUITE;
     let installed = fs::read_to_string(tools().join(".crates.toml")).unwrap_or_default();
