@@ -13,7 +13,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Which controller to ask.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct ControllerOptions {
     /// Address of the controller's HTTP interface.
     #[arg(
         long,
@@ -31,14 +31,14 @@ pub(super) struct Controller {
 }
 
 impl Controller {
-    pub(super) fn new(args: Args) -> anyhow::Result<Self> {
+    pub(super) fn new(options: ControllerOptions) -> anyhow::Result<Self> {
         // The interface is the controller's own: a proxy for the web has no business there.
         let client = Client::builder()
             .connect_timeout(TIMEOUT)
             .no_proxy()
             .build()?;
         Ok(Self {
-            base: args.controller,
+            base: options.controller,
             client,
         })
     }
@@ -76,7 +76,7 @@ impl Controller {
             .context("not the address of a controller")?;
         let response = self.client.get(url.clone()).send().await;
         let response = response
-            .map_err(reqwest::Error::without_url)
+            .map_err(root_cause)
             .with_context(|| format!("cannot reach the controller at {}", self.base))?;
         match response.status() {
             StatusCode::OK => Ok(response),
@@ -93,6 +93,11 @@ impl Controller {
 
 async fn read<T: DeserializeOwned>(response: Response) -> anyhow::Result<T> {
     let url = response.url().clone();
-    let read = response.json().await.map_err(reqwest::Error::without_url);
+    let read = response.json().await.map_err(root_cause);
     read.with_context(|| format!("{url} does not answer as a Pulsepath controller does"))
+}
+
+/// The last of an error's causes: those before it only say that sending or reading failed.
+pub(super) fn root_cause(error: reqwest::Error) -> anyhow::Error {
+    anyhow!("{}", anyhow::Error::new(error).root_cause())
 }

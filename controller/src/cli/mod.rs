@@ -27,11 +27,11 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Probe a node, as a controller does, and show each answer.
-    Ping(ping::Args),
+    Ping(ping::PingOptions),
     /// Show the state of every node, as the controller sees it.
-    Status(status::Args),
+    Status(status::StatusOptions),
     /// Show nodes' changes of state as they happen.
-    Watch(watch::Args),
+    Watch(watch::WatchOptions),
 }
 
 /// Exit status if there was no answer.
@@ -74,9 +74,9 @@ pub fn main() -> ExitCode {
     };
     let result = runtime.block_on(async {
         match cli.command {
-            Command::Ping(args) => ping::run(args).await,
-            Command::Status(args) => status::run(args).await,
-            Command::Watch(args) => watch::run(args).await,
+            Command::Ping(options) => ping::run(options).await,
+            Command::Status(options) => status::run(options).await,
+            Command::Watch(options) => watch::run(options).await,
         }
     });
     match result {
@@ -92,5 +92,15 @@ pub fn main() -> ExitCode {
                 NO_ANSWER
             })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_well_defined() {
+        super::Cli::command().debug_assert();
     }
 }

@@ -10,18 +10,18 @@ use crate::api::{Agent, Node, NodeList, State};
 
 /// Options of `pulsepath status`.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct StatusOptions {
     #[command(flatten)]
-    controller: client::Args,
+    controller: client::ControllerOptions,
     /// For people or for programs.
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
 
-pub(super) async fn run(args: Args) -> Result<ExitCode, Failure> {
-    let controller = Controller::new(args.controller).map_err(Failure::Usage)?;
+pub(super) async fn run(options: StatusOptions) -> Result<ExitCode, Failure> {
+    let controller = Controller::new(options.controller).map_err(Failure::Usage)?;
     let list = controller.nodes().await.map_err(Failure::NoAnswer)?;
-    match args.output {
+    match options.output {
         Format::Json => output::print_json(&list)?,
         Format::Text => {
             for line in table(&list, SystemTime::now(), output::use_colour()) {

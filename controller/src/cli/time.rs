@@ -20,7 +20,7 @@ pub(super) fn words(time: Duration) -> String {
     let (micros, seconds) = (time.as_nanos() as f64 / 1e3, time.as_secs());
     match seconds {
         0 if micros < 999.5 => format!("{micros:.0} µs"),
-        0 if micros < 99_950.0 => format!("{:.1} ms", micros / 1e3),
+        0 if micros < 9_950.0 => format!("{:.1} ms", micros / 1e3),
         0 if micros < 999_500.0 => format!("{:.0} ms", micros / 1e3),
         0..60 => format!("{:.1} s", time.as_secs_f64()),
         60..3600 => format!("{} m {} s", seconds / 60, seconds % 60),

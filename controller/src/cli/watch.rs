@@ -20,9 +20,9 @@ const LINE_MAX: usize = 64 * 1024;
 
 /// Options of `pulsepath watch`.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct WatchOptions {
     #[command(flatten)]
-    controller: client::Args,
+    controller: client::ControllerOptions,
     /// For people or for programs.
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
@@ -30,11 +30,11 @@ pub(super) struct Args {
 
 /// Runs until it is interrupted. The first connection has to succeed, so that a wrong address is
 /// an error and not a wait.
-pub(super) async fn run(args: Args) -> Result<ExitCode, Failure> {
-    let controller = Controller::new(args.controller).map_err(Failure::Usage)?;
+pub(super) async fn run(options: WatchOptions) -> Result<ExitCode, Failure> {
+    let controller = Controller::new(options.controller).map_err(Failure::Usage)?;
     let mut stream = controller.transitions().await.map_err(Failure::NoAnswer)?;
     loop {
-        let ended = follow(stream, args.output).await?;
+        let ended = follow(stream, options.output).await?;
         eprintln!(
             "pulsepath: the stream from {} has ended: {ended:#}",
             controller.url()
@@ -54,7 +54,7 @@ async fn follow(stream: reqwest::Response, format: Format) -> Result<anyhow::Err
     while let Some(chunk) = chunks.next().await {
         match chunk {
             Ok(chunk) => lines.extend(&chunk),
-            Err(error) => return Ok(error.without_url().into()),
+            Err(error) => return Ok(client::root_cause(error)),
         }
         while let Some(line) = lines.next() {
             let line = match serde_json::from_slice::<StreamLine>(&line) {

@@ -23,7 +23,7 @@ use report::Reporter;
 #[command(group(
     clap::ArgGroup::new("how").required(true).args(["key", "cluster_key", "plain"])
 ))]
-pub(in crate::cli) struct Args {
+pub(in crate::cli) struct PingOptions {
     /// Host name or address to probe.
     address: String,
     /// The node's key file, which also names the node.
@@ -77,31 +77,37 @@ impl Pace {
     }
 }
 
-pub(in crate::cli) async fn run(args: Args) -> Result<ExitCode, Failure> {
-    let keys = args.keys().map_err(Failure::Usage)?;
-    let to = args.resolve().await.map_err(Failure::Usage)?;
+pub(in crate::cli) async fn run(options: PingOptions) -> Result<ExitCode, Failure> {
+    let keys = options.keys().map_err(Failure::Usage)?;
+    let to = options.resolve().await.map_err(Failure::Usage)?;
     let pace = Pace {
-        count: args.count,
-        interval: args.interval,
-        timeout: args.timeout,
+        count: options.count,
+        interval: options.interval,
+        timeout: options.timeout,
     };
     let name = keys
         .as_ref()
-        .map_or(args.address, |keys| keys.node().to_owned());
-    let mut reporter = Reporter::new(args.output, &name, to);
+        .map_or(options.address, |keys| keys.node().to_owned());
+    let mut reporter = Reporter::new(options.output, &name, to);
+    let authenticated = keys.is_some();
     match keys {
         Some(keys) => reporter = probe::run(keys, to, pace, reporter).await?,
         None => plain::run(to, pace, &mut reporter).await?,
     }
-    let answered = reporter.finish()?;
-    Ok(if answered {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(NO_ANSWER)
-    })
+    if reporter.finish()? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if authenticated {
+        eprintln!(
+            "pulsepath: nothing answers at UDP port {}, or the node drops the probes since its \
+             name or key is another (`pulsepath-agent inspect` there shows what it dropped)",
+            to.port()
+        );
+    }
+    Ok(ExitCode::from(NO_ANSWER))
 }
 
-impl Args {
+impl PingOptions {
     /// The node's keys; `None` for plain STAMP.
     fn keys(&self) -> anyhow::Result<Option<NodeKeys>> {
         Ok(match (&self.key, &self.cluster_key, &self.node) {

@@ -148,16 +148,16 @@ impl Reporter {
             format!(" {state} ({})", agent_in_words(&agent))
         });
         let share = match reply.node_share {
-            Some(share) => words(share),
-            None if reply.node.is_some() => "<1 µs".to_owned(),
-            None => "?".to_owned(),
+            Some(share) => format!(" node={}", words(share)),
+            None if reply.node.is_some() => " node=<1 µs".to_owned(),
+            None => String::new(),
         };
         let lease = reply.node.map_or("", |node| match node.flags & LEASE_HELD {
             0 => " lease=none",
             _ => " lease=held",
         });
         format!(
-            "reply from {}: seq={}{state} rtt={:.3} ms node={share} ttl={}{lease}",
+            "reply from {}: seq={}{state} rtt={:.3} ms{share} ttl={}{lease}",
             self.to.ip(),
             reply.number,
             ms(reply.round_trip),
@@ -223,7 +223,12 @@ impl Reporter {
             reordered,
             invalid,
         } = self.oddities;
-        output::print(&format!("\n--- {} ({}) ---", self.name, self.to.ip()))?;
+        let ip = self.to.ip();
+        let name = match self.name == ip.to_string() {
+            true => self.name.clone(),
+            false => format!("{} ({ip})", self.name),
+        };
+        output::print(&format!("\n--- {name} ---"))?;
         let mut line = format!("{} sent, {received} received", self.sent);
         let odd = [
             (duplicate, "duplicate"),
@@ -236,7 +241,10 @@ impl Reporter {
             line.push_str(&format!(", {count} {what}"));
         }
         let time = words(self.started.elapsed());
-        output::print(&format!("{line}, {loss_percent:.4}% loss, time {time}"))?;
+        output::print(&format!(
+            "{line}, {}% loss, time {time}",
+            percent(loss_percent)
+        ))?;
         if let Some(Spread {
             min,
             avg,
@@ -262,6 +270,15 @@ impl NodeLine {
             incarnation_changed,
         }
     }
+}
+
+/// A percentage with as many digits as it needs, up to four.
+fn percent(percent: f64) -> String {
+    let digits = format!("{percent:.4}");
+    digits
+        .trim_end_matches('0')
+        .trim_end_matches('.')
+        .to_owned()
 }
 
 fn agent(node: &probe::Answer) -> Agent {
