@@ -4,6 +4,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod agent;
 pub mod http;
 pub mod interfaces;
 pub mod kernel;

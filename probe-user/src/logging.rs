@@ -1,5 +1,7 @@
 //! Log lines of every daemon: structured, on standard error.
 
+use std::io::{self, IsTerminal};
+
 use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
@@ -43,7 +45,8 @@ pub fn init(format: LogFormat, default_filter: &str) -> Result<(), LoggingError>
     let filter = filter(std::env::var(FILTER_VARIABLE).ok(), default_filter)?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_ansi(io::stderr().is_terminal())
+        .with_writer(io::stderr);
     let set = match format {
         LogFormat::Text => lines.try_init(),
         LogFormat::Json => lines.json().flatten_event(true).try_init(),

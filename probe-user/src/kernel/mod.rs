@@ -41,6 +41,7 @@ pub struct Kernel {
     layout: Layout,
     programs: Ebpf,
     maps: Maps,
+    log: KernelLogLevel,
 }
 
 impl Kernel {
@@ -65,6 +66,7 @@ impl Kernel {
             layout,
             programs,
             maps,
+            log,
         };
         kernel_programs::pin(&mut kernel.programs, kernel.layout.directory())?;
         Ok(kernel)
@@ -90,9 +92,12 @@ impl Kernel {
         self.layout.is_in_place()
     }
 
-    /// The kernel's log lines, to be read by whoever has asked for them; once.
+    /// The programs' log lines, once; `None` if they make none.
     pub fn take_log(&mut self) -> Option<KernelLog> {
-        kernel_programs::take_log(&mut self.programs)
+        match self.log {
+            KernelLogLevel::Off => None,
+            _ => kernel_programs::take_log(&mut self.programs),
+        }
     }
 
     /// Puts this build's programs into every link that is pinned, atomically, and brings an older

@@ -1,0 +1,83 @@
+//! The command line of `pulsepath-agent`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand, ValueEnum};
+
+use super::{detach, inspect, run};
+use crate::settings;
+
+/// Where everything is pinned unless configured otherwise.
+pub const DEFAULT_PIN_DIR: &str = "/sys/fs/bpf/pulsepath";
+
+/// Answers Pulsepath's probes on this node from the kernel, and shows that the node's agent works.
+#[derive(Debug, Parser)]
+#[command(name = "pulsepath-agent", version)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Put the reflector in place and beat until SIGTERM. What is in the kernel stays there.
+    Run {
+        /// Settings, in TOML.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Override a setting, for instance `beat.period=200ms`. May be repeated.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        overrides: Vec<String>,
+    },
+    /// Show what the maps say: node, attachments, beat, keys, counters, probers.
+    Inspect {
+        #[command(flatten)]
+        pins: Pins,
+        /// How to show it.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Output,
+    },
+    /// Remove the reflector from the kernel: links, programs, maps, directories.
+    Detach {
+        #[command(flatten)]
+        pins: Pins,
+        /// Also while an agent runs.
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Pins {
+    /// Where everything is pinned.
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_PIN_DIR)]
+    pin_dir: PathBuf,
+}
+
+/// How a command shows its result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// Runs the command; blocks until it is done.
+pub fn main(arguments: Arguments) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    match arguments.command {
+        Command::Run { config, overrides } => {
+            let settings = settings::load(config.as_deref(), "PULSEPATH_AGENT", &overrides)?;
+            runtime.block_on(run::run(settings))
+        }
+        Command::Inspect { pins, output } => {
+            runtime.block_on(inspect::inspect(&pins.pin_dir, output))
+        }
+        Command::Detach { pins, force } => detach::detach(&pins.pin_dir, force),
+    }
+}

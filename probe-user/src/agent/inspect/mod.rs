@@ -1,0 +1,35 @@
+//! `pulsepath-agent inspect`: what the maps say.
+
+mod report;
+mod text;
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use super::beat::boot_now;
+use super::cli::Output;
+use crate::interfaces::Watch;
+use crate::kernel::{self, Maps};
+use report::Report;
+
+/// Shows what the maps of the present layout say.
+pub(super) async fn inspect(pin_dir: &Path, output: Output) -> Result<()> {
+    let directory = kernel::version_directory(pin_dir);
+    if !directory.exists() {
+        bail!(
+            "nothing is pinned in {}: no agent has run here, or everything was detached",
+            directory.display()
+        );
+    }
+    let maps = Maps::open(&directory)?;
+    let links = kernel::scan_links(&directory)?;
+    let interfaces = Watch::new()?.interfaces().await?;
+    let now = boot_now().context("cannot read the boot clock")?;
+    let report = Report::new(&directory, &maps, &links, &interfaces, now)?;
+    match output {
+        Output::Text => print!("{}", text::Text(&report)),
+        Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
+    }
+    Ok(())
+}
