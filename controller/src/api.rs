@@ -160,6 +160,9 @@ pub struct Transition {
     pub silence_ms: f64,
     /// When the last reply of any kind arrived.
     pub last_reply: Option<Timestamp>,
+    /// How much later than it should have been this was decided, ms, since the controller itself
+    /// was late.
+    pub lag_ms: f64,
 }
 
 /// A line of the stream of transitions.

@@ -52,7 +52,7 @@ pub enum Output {
     Changed {
         /// Which node.
         node: NodeIndex,
-        /// When it was decided.
+        /// As of when it was decided: a reply's arrival, or when a round was due.
         at: Instant,
         /// The state before.
         from: State,

@@ -194,19 +194,20 @@ impl Monitor {
                 let mut view = slot.cell.lock();
                 view.state = to.state;
                 view.reason = to.reason;
-                view.since = now.wall_at(at);
+                view.since = now.wall;
                 drop(view);
                 self.consumers.tell(&node);
                 self.transitions += 1;
                 self.notices.push_back(Notice::Transition(api::Transition {
                     sequence: self.transitions,
-                    at: Timestamp(now.wall_at(at)),
+                    at: Timestamp(now.wall),
                     node,
                     from,
                     to: to.state,
                     reason: to.reason,
                     silence_ms: milliseconds(silence),
                     last_reply: heard.map(|at| Timestamp(now.wall_at(at))),
+                    lag_ms: milliseconds(now.instant.saturating_duration_since(at)),
                 }));
             }
             Output::Announce { node, lasted } => {

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{broadcast, watch};
 
 use super::keeper::Unrecorded;
-use crate::api::Transition;
+use crate::api::{Transition, milliseconds};
 use crate::metrics::Metrics;
 use crate::monitor::Notice;
 
@@ -52,11 +52,10 @@ impl Reporter {
                 let _ = self.transitions.send(transition);
             }
             Notice::Announced { node, lasted } => {
-                let lasted = HumanDuration(Duration::from_millis(lasted.as_millis() as u64));
                 tracing::warn!(
                     node,
                     state = "UNAVAILABLE",
-                    lasted = %lasted,
+                    lasted = %human(milliseconds(lasted)),
                     "the node's agent stays silent"
                 );
             }
@@ -80,16 +79,21 @@ impl Reporter {
 }
 
 fn log_transition(transition: &Transition) {
-    let silence = Duration::from_micros((transition.silence_ms * 1e3) as u64);
     tracing::info!(
         node = transition.node,
         from = %transition.from,
         to = %transition.to,
         reason = %transition.reason,
-        silence = %HumanDuration(silence),
+        silence = %human(transition.silence_ms),
         last_reply = transition.last_reply.map(tracing::field::display),
+        lag = %human(transition.lag_ms),
         "transition"
     );
+}
+
+/// A length of time for people: nobody reads nanoseconds.
+fn human(milliseconds: f64) -> HumanDuration {
+    HumanDuration(Duration::from_micros((milliseconds * 1e3) as u64))
 }
 
 /// An error with its causes.

@@ -1,7 +1,7 @@
 //! The configuration file.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ pub struct Http {
 impl Default for Http {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from((Ipv6Addr::UNSPECIFIED, 9865)),
+            listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9865)),
         }
     }
 }

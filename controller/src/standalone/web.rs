@@ -121,6 +121,7 @@ mod tests {
             reason: Reason::NoReply,
             silence_ms: 1000.5,
             last_reply: None,
+            lag_ms: 0.0,
         }
     }
 
