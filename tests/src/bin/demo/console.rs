@@ -51,13 +51,14 @@ impl Console {
         );
     }
 
-    /// The last word.
-    pub(crate) fn verdict(&self, right: bool) {
-        if right {
-            println!("{}", self.paint(GREEN, "Everything is as expected."));
-        } else {
-            println!("{}", self.paint(RED, "Something is not as expected."));
-        }
+    /// Something was measured and judged.
+    pub(crate) fn result(&self, what: &str, right: bool) {
+        let (mark, colour) = if right { ("ok", GREEN) } else { ("wrong", RED) };
+        println!(
+            "{:>8}  {}",
+            "",
+            self.paint(colour, &format!("{mark}: {what}"))
+        );
     }
 
     fn state(&self, state: State) -> String {

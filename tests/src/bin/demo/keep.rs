@@ -35,11 +35,11 @@ pub(crate) fn invite(scene: &Scene) -> Result<()> {
          # what the kernel of n2 knows\n\
          bpftool map dump pinned {pins}/v1/AGENT_BEAT\n\
          bpftool map dump pinned {pins}/v1/PROBERS\n\
-         bpftool link show pinned {pins}/v1/link_*\n\
+         {bin}/pulsepath-agent inspect --pin-dir {pins}\n\
          # what its agent says\n\
          {inside} curl -s http://127.0.0.1:{AGENT_HTTP}/metrics\n\
          # a probe from the hub, like ping\n\
-         {hub} {bin}/pulsepath ping {address} --node n2 --key-file {} -c 5\n\
+         {hub} {bin}/pulsepath ping {address} --key {} -c 5\n\
          # what the controller sees, now and as it changes\n\
          {controller} {bin}/pulsepath status\n\
          {controller} {bin}/pulsepath watch\n\

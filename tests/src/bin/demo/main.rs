@@ -25,10 +25,10 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use pulsepath_tests::{Signal, leftovers};
 
-use crate::clock::Clock;
-use crate::console::Console;
+use crate::report::Report;
 use crate::scene::Scene;
 use crate::story::{Interrupted, Story};
+use crate::timeline::Timeline;
 
 /// What a shell expects of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
@@ -73,20 +73,32 @@ fn main() -> Result<ExitCode> {
 
 /// Whether everything was as expected.
 fn run(arguments: &Arguments, interrupted: &AtomicBool) -> Result<bool> {
-    let clock = Clock::start();
     let mut scene = Scene::new()?;
-    let mut story = Story::begin(&mut scene, clock, interrupted)?;
-    story.go_on()?;
-    let (report, timeline) = story.end();
+    let (report, timeline) = tell(&mut scene, interrupted).inspect_err(|error| {
+        if !error.is::<Interrupted>() {
+            eprintln!("\nWhat the daemons say:\n{}", scene.logs());
+        }
+    })?;
     let picture = write(&arguments.output, &timeline.svg())?;
     println!("\n{report}");
-    Console::new(clock).verdict(report.all_right());
+    let verdict = if report.all_right() {
+        "Everything"
+    } else {
+        "NOT everything"
+    };
+    println!("{verdict} is as expected.");
     println!("The story as a picture: {}", picture.display());
     if arguments.keep {
         keep::invite(&scene)?;
         keep::wait(interrupted);
     }
     Ok(report.all_right())
+}
+
+fn tell(scene: &mut Scene, interrupted: &AtomicBool) -> Result<(Report, Timeline)> {
+    let mut story = Story::begin(scene, interrupted)?;
+    story.go_on()?;
+    Ok(story.end())
 }
 
 fn write(directory: &Path, svg: &str) -> Result<PathBuf> {

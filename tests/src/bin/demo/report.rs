@@ -1,7 +1,7 @@
 //! What was expected, what was measured, and whether that is right.
 
 use std::fmt;
-use std::ops::RangeInclusive;
+use std::ops::{Bound, RangeBounds};
 use std::time::Duration;
 
 use crate::clock::seconds;
@@ -34,24 +34,11 @@ impl Report {
     pub(crate) fn check_time(
         &mut self,
         what: &str,
-        expected: RangeInclusive<Duration>,
+        expected: impl RangeBounds<Duration>,
         measured: Duration,
     ) {
-        let words = if expected.start().is_zero() {
-            format!("up to {}", seconds(*expected.end()))
-        } else {
-            format!(
-                "{} to {}",
-                seconds(*expected.start()),
-                seconds(*expected.end())
-            )
-        };
-        self.check(
-            what,
-            &words,
-            &seconds(measured),
-            expected.contains(&measured),
-        );
+        let right = expected.contains(&measured);
+        self.check(what, &describe(&expected), &seconds(measured), right);
     }
 
     /// Adds a number of probes of which none may be lost.
@@ -65,9 +52,33 @@ impl Report {
         );
     }
 
+    /// The last line in words, and whether it is right.
+    pub(crate) fn last(&self) -> Option<(String, bool)> {
+        let Row {
+            what,
+            expected,
+            measured,
+            right,
+        } = self.rows.last()?;
+        Some((format!("{what}: {measured} (expected: {expected})"), *right))
+    }
+
     /// Whether everything is as expected.
     pub(crate) fn all_right(&self) -> bool {
         self.rows.iter().all(|row| row.right)
+    }
+}
+
+fn describe(range: &impl RangeBounds<Duration>) -> String {
+    let word = |bound: Bound<&Duration>| match bound {
+        Bound::Included(time) | Bound::Excluded(time) => Some(seconds(*time)),
+        Bound::Unbounded => None,
+    };
+    match (word(range.start_bound()), word(range.end_bound())) {
+        (None, None) => "any time".into(),
+        (Some(least), None) => format!("at least {least}"),
+        (None, Some(most)) => format!("up to {most}"),
+        (Some(least), Some(most)) => format!("{least} to {most}"),
     }
 }
 
@@ -159,7 +170,7 @@ mod tests {
     #[test]
     fn columns_line_up() {
         let mut report = Report::default();
-        report.check_time("short", Duration::ZERO..=SECOND, SECOND);
+        report.check_time("short", ..=SECOND, SECOND);
         report.check_time("a much longer line", SECOND..=10 * SECOND, SECOND);
         let table = report.to_string();
         let widths: Vec<_> = table.lines().map(|line| line.chars().count()).collect();

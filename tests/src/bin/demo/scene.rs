@@ -20,13 +20,22 @@ pub(crate) const LINK: u8 = 3;
 /// How long a daemon may take until it is ready.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// An interface's attachment: the link stays, the program behind it changes with an upgrade.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An attachment: the link stays, the program behind it changes with an upgrade.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
+    /// The name of the link's pin.
+    pub(crate) pin: String,
     /// The kernel's id of the link.
     pub(crate) link: u64,
     /// The kernel's id of the program.
     pub(crate) program: u64,
+}
+
+impl Attachment {
+    /// Whether this is `old` with another program.
+    pub(crate) fn replaces(&self, old: &Self) -> bool {
+        self.pin == old.pin && self.link == old.link && self.program != old.program
+    }
 }
 
 /// The processes and, below them, the nodes. Dropped in this order.
@@ -107,20 +116,20 @@ impl Scene {
         Ok(())
     }
 
-    /// The attachments of node `index`, by the names of their pins, as `bpftool` sees them.
-    pub(crate) fn attachments(&self, index: u8) -> Result<BTreeMap<String, Attachment>> {
+    /// The attachments of node `index`, ordered by pin, as `bpftool` sees them.
+    pub(crate) fn attachments(&self, index: u8) -> Result<Vec<Attachment>> {
         let pins = self.node(index).pin_dir().join("v1");
         let entries = fs::read_dir(&pins).with_context(|| format!("read {}", pins.display()))?;
-        let mut attachments = BTreeMap::new();
+        let mut attachments = Vec::new();
         for entry in entries {
             let entry = entry?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with("link_") {
+            let pin = entry.file_name().to_string_lossy().into_owned();
+            if pin.starts_with("link_") {
                 let mut bpftool = Command::new("bpftool");
                 bpftool
                     .args(["--json", "link", "show", "pinned"])
                     .arg(entry.path());
-                attachments.insert(name, parse_link(&run(&mut bpftool)?)?);
+                attachments.push(parse_link(pin, &run(&mut bpftool)?)?);
             }
         }
         ensure!(
@@ -128,7 +137,18 @@ impl Scene {
             "no link is pinned in {}",
             pins.display()
         );
+        attachments.sort_by(|a, b| a.pin.cmp(&b.pin));
         Ok(attachments)
+    }
+
+    /// What the daemons that run have written, for a story that went wrong.
+    pub(crate) fn logs(&self) -> String {
+        let agents = self.agents.values();
+        agents
+            .chain(&self.controller)
+            .map(Process::log)
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }
 
@@ -145,7 +165,7 @@ fn await_ready(process: &mut Process, mut status: impl FnMut() -> Result<u16>) -
     }
 }
 
-fn parse_link(json: &str) -> Result<Attachment> {
+fn parse_link(pin: String, json: &str) -> Result<Attachment> {
     let value: serde_json::Value = serde_json::from_str(json)?;
     // Of one link bpftool prints either the object or a list of it, depending on its version.
     let link = value.get(0).unwrap_or(&value);
@@ -155,6 +175,7 @@ fn parse_link(json: &str) -> Result<Attachment> {
             .with_context(|| format!("no {key}: {json}"))
     };
     Ok(Attachment {
+        pin,
         link: number("id")?,
         program: number("prog_id")?,
     })
@@ -167,11 +188,13 @@ mod tests {
     #[test]
     fn a_link_is_read_alone_or_in_a_list() {
         let expected = Attachment {
+            pin: "link_2_xdp".into(),
             link: 7,
             program: 42,
         };
         let json = r#"{"id":7,"type":"xdp","prog_id":42}"#;
-        assert_eq!(parse_link(json).unwrap(), expected);
-        assert_eq!(parse_link(&format!("[{json}]")).unwrap(), expected);
+        for json in [json.to_owned(), format!("[{json}]")] {
+            assert_eq!(parse_link("link_2_xdp".into(), &json).unwrap(), expected);
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! What happens, in chapters, each with its expectation.
 
+use std::ops::RangeBounds;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use controller::api::State;
 use pulsepath_tests::LinkState;
 
@@ -27,13 +28,13 @@ const SLACK: Duration = Duration::from_millis(50);
 /// What rounding and the way of a packet may take off a time.
 const ROUNDING: Duration = Duration::from_millis(2);
 /// How long a new process may take to do its work.
-const START: Duration = Duration::from_millis(1500);
+const START: Duration = Duration::from_secs(3);
 /// How long a link that is up again may take to carry packets.
 const LINK_UP: Duration = Duration::from_millis(500);
 /// How long the story waits for anything before it gives up.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time to see a state before the next thing happens.
-const BREATH: Duration = Duration::from_millis(700);
+const BREATH: Duration = Duration::from_secs(1);
 
 /// The story was ended by a signal.
 #[derive(Debug, thiserror::Error)]
@@ -53,41 +54,36 @@ pub(crate) struct Story<'a> {
 }
 
 impl<'a> Story<'a> {
-    /// Starts the daemons and the demo's prober, and waits until every node is AVAILABLE.
-    pub(crate) fn begin(
-        scene: &'a mut Scene,
-        clock: Clock,
-        interrupted: &'a AtomicBool,
-    ) -> Result<Self> {
-        let console = Console::new(clock);
-        console.chapter("Three nodes on a bridge, an agent on each");
+    /// Starts the daemons and the demo's prober, and waits until every node is AVAILABLE. The
+    /// demo's time begins when the agents are ready.
+    pub(crate) fn begin(scene: &'a mut Scene, interrupted: &'a AtomicBool) -> Result<Self> {
         for index in 1..=NODES {
             scene.start_agent(index)?;
         }
         for index in 1..=NODES {
             scene.await_agent(index)?;
         }
-        console.tell("agents are ready; the demo begins to probe every node at 1 kHz");
+        let clock = Clock::start();
+        let console = Console::new(clock);
+        console.chapter("Three nodes on a bridge, an agent on each, a controller on n1");
+        console.tell("the agents are ready; the demo begins to probe every node at 1 kHz");
         let probing = Probing::start(scene.cluster(), clock)?;
-        console.chapter("A controller on n1 itself: probes every 200 ms, times out after 1 s");
         let started = clock.now();
+        console.tell("the controller starts: it probes every 200 ms and times out after 1 s");
         scene.start_controller()?;
-        let watcher = Watcher::start(scene.controller_node(), clock, console)?;
-        let marks = vec![Mark {
-            at: started,
-            label: "controller starts".into(),
-            lane: lane(CONTROLLER),
-        }];
-        let report = Report::default();
         let mut story = Self {
+            watcher: Watcher::start(scene.controller_node(), clock, console)?,
             scene,
             clock,
             console,
             interrupted,
             probing,
-            watcher,
-            report,
-            marks,
+            report: Report::default(),
+            marks: vec![Mark {
+                at: started,
+                label: "start controller".into(),
+                lane: lane(CONTROLLER),
+            }],
         };
         story.all_available(started)?;
         Ok(story)
@@ -98,11 +94,11 @@ impl<'a> Story<'a> {
         for index in 1..=NODES {
             last = last.max(self.await_state(0, index, State::Available)?.at);
         }
-        let what = "all nodes AVAILABLE, the controller's own, too, after";
-        self.report.check_time(
-            what,
-            Duration::ZERO..=START + PERIOD,
-            last.saturating_sub(started),
+        let took = last.saturating_sub(started);
+        self.expect_time(
+            "all AVAILABLE, the controller's own node, too",
+            ..=START + PERIOD,
+            took,
         );
         self.pause(BREATH)
     }
@@ -114,7 +110,7 @@ impl<'a> Story<'a> {
         self.start_agent()?;
         self.upgrade_agent()?;
         let now = self.incarnation(AGENT)?;
-        self.report.check(
+        self.expect(
             "n2's incarnation after all that",
             &incarnation,
             &now,
@@ -122,12 +118,9 @@ impl<'a> Story<'a> {
         );
         self.cut_link()?;
         self.mend_link()?;
-        let all: Probes = [CONTROLLER, AGENT]
-            .map(|index| self.probing.probes(index))
-            .into_iter()
-            .sum();
-        self.report
-            .check_none_lost("probes of n1 and n2 lost in the whole story", all);
+        let unharmed = [CONTROLLER, AGENT].map(|index| self.probing.probes(index));
+        let unharmed = unharmed.into_iter().sum();
+        self.expect_none_lost("probes of n1 and n2 lost in the whole story", unharmed);
         Ok(())
     }
 
@@ -138,13 +131,13 @@ impl<'a> Story<'a> {
         let killed = self.mark("kill -9 agent", AGENT);
         self.scene.take_agent(AGENT)?.kill()?;
         let unavailable = self.await_state(seen, AGENT, State::Unavailable)?;
-        self.report.check_time(
+        self.expect_time(
             "agent killed: n2 UNAVAILABLE after",
             BEAT_TIMEOUT - BEAT_PERIOD - SLACK..=BEAT_TIMEOUT + PERIOD + SLACK,
             unavailable.at.saturating_sub(killed),
         );
         self.pause(BREATH)?;
-        self.check_none_lost("probes of n2 lost meanwhile", before)
+        self.expect_none_lost_since("agent killed: probes lost", before)
     }
 
     fn start_agent(&mut self) -> Result<()> {
@@ -155,19 +148,15 @@ impl<'a> Story<'a> {
         self.scene.start_agent(AGENT)?;
         let available = self.await_state(seen, AGENT, State::Available)?;
         let took = available.at.saturating_sub(started);
-        self.report.check_time(
-            "agent started: n2 AVAILABLE after",
-            Duration::ZERO..=START + PERIOD,
-            took,
-        );
+        self.expect_time("agent started: n2 AVAILABLE after", ..=START + PERIOD, took);
         self.scene.await_agent(AGENT)?;
         self.pause(BREATH)?;
-        self.check_none_lost("probes of n2 lost meanwhile", before)
+        self.expect_none_lost_since("agent started: probes lost", before)
     }
 
     fn upgrade_agent(&mut self) -> Result<()> {
         self.console
-            .chapter("The agent of n2 is upgraded: stopped, started, program replaced");
+            .chapter("The agent of n2 is upgraded: stopped, started, programs replaced");
         let (seen, before) = (self.watcher.mark(), self.probing.probes(AGENT));
         let old = self.scene.attachments(AGENT)?;
         self.mark("upgrade agent", AGENT);
@@ -175,40 +164,32 @@ impl<'a> Story<'a> {
         self.scene.start_agent(AGENT)?;
         self.scene.await_agent(AGENT)?;
         let new = self.scene.attachments(AGENT)?;
-        for (name, now) in &new {
-            self.console.tell(&format!(
-                "{name}: link {}, program {}",
-                now.link, now.program
-            ));
+        let replaced =
+            old.len() == new.len() && old.iter().zip(&new).all(|(old, new)| new.replaces(old));
+        for (old, new) in old.iter().zip(&new) {
+            let (pin, link) = (&new.pin, new.link);
+            let programs = format!("program {} -> {}", old.program, new.program);
+            self.console
+                .tell(&format!("{pin}: link {link}, {programs}"));
         }
-        let same = |same: fn(&_, &_) -> bool| {
-            old.len() == new.len()
-                && old
-                    .iter()
-                    .zip(&new)
-                    .all(|(old, new)| old.0 == new.0 && same(old.1, new.1))
-        };
-        let replaced = same(|old: &crate::scene::Attachment, new| {
-            old.link == new.link && old.program != new.program
-        });
         let words = if replaced { "yes" } else { "no" };
-        self.report.check(
-            "upgrade: new program behind the same link",
+        self.expect(
+            "upgrade: new programs behind the same links",
             "yes",
             words,
             replaced,
         );
         self.pause(TIMEOUT)?;
         let states = self.watcher.news(seen, &["n2"]);
-        let words = describe(&states);
         let never_gone = states.iter().all(|seen| seen.to != State::Unreachable);
-        self.report.check(
-            "upgrade: n2's state changes",
+        let words = describe(&states);
+        self.expect(
+            "upgrade: state changes",
             "no UNREACHABLE",
             &words,
             never_gone,
         );
-        self.check_none_lost("probes of n2 lost meanwhile", before)
+        self.expect_none_lost_since("upgrade: probes lost", before)
     }
 
     fn cut_link(&mut self) -> Result<()> {
@@ -217,10 +198,12 @@ impl<'a> Story<'a> {
         self.mark("cut link", LINK);
         self.scene.cluster().set_link(LINK, LinkState::Down)?;
         let unreachable = self.await_state(seen, LINK, State::Unreachable)?;
-        let Some(last) = self.probing.last_answer(LINK) else {
-            bail!("n3 never answered the demo's prober");
-        };
-        self.report.check_time(
+        // When it was cut is best told by the last answer that came through.
+        let last = self
+            .probing
+            .last_answer(LINK)
+            .context("n3 never answered")?;
+        self.expect_time(
             "link cut: n3 UNREACHABLE after",
             TIMEOUT - ROUNDING..=TIMEOUT + PERIOD + SLACK,
             unreachable.at.saturating_sub(last),
@@ -228,8 +211,8 @@ impl<'a> Story<'a> {
         self.pause(BREATH)?;
         let others = self.watcher.news(seen, &["n1", "n2"]);
         let words = describe(&others);
-        self.report.check(
-            "state changes of n1 and n2 meanwhile",
+        self.expect(
+            "link cut: state changes of n1 and n2",
             "none",
             &words,
             others.is_empty(),
@@ -243,25 +226,38 @@ impl<'a> Story<'a> {
         let mended = self.mark("mend link", LINK);
         self.scene.cluster().set_link(LINK, LinkState::Up)?;
         let available = self.await_state(seen, LINK, State::Available)?;
-        self.report.check_time(
-            "link mended: n3 AVAILABLE after",
-            Duration::ZERO..=LINK_UP + PERIOD,
-            available.at.saturating_sub(mended),
-        );
-        self.pause(TIMEOUT)
+        let took = available.at.saturating_sub(mended);
+        self.expect_time("link mended: n3 AVAILABLE after", ..=LINK_UP + PERIOD, took);
+        self.pause(BREATH)
     }
 
-    /// Lets the last probes' reply window pass, then checks that none of n2's was lost.
-    fn check_none_lost(&mut self, what: &str, before: Probes) -> Result<()> {
-        self.pause(REPLY_WINDOW + SLACK)?;
-        let probes = self.probing.probes(AGENT).since(before);
-        self.console.tell(&format!(
-            "{} probes of n2, {} lost",
-            probes.total(),
-            probes.lost
-        ));
+    fn expect(&mut self, what: &str, expected: &str, measured: &str, right: bool) {
+        self.report.check(what, expected, measured, right);
+        self.tell_last();
+    }
+
+    fn expect_time(&mut self, what: &str, expected: impl RangeBounds<Duration>, time: Duration) {
+        self.report.check_time(what, expected, time);
+        self.tell_last();
+    }
+
+    fn expect_none_lost(&mut self, what: &str, probes: Probes) {
         self.report.check_none_lost(what, probes);
+        self.tell_last();
+    }
+
+    /// Lets the last probes' reply window pass, then expects that none of n2's was lost.
+    fn expect_none_lost_since(&mut self, what: &str, before: Probes) -> Result<()> {
+        self.pause(REPLY_WINDOW + SLACK)?;
+        self.expect_none_lost(what, self.probing.probes(AGENT).since(before));
         Ok(())
+    }
+
+    /// Tells what has just been added to the report.
+    fn tell_last(&self) {
+        if let Some((what, right)) = self.report.last() {
+            self.console.result(&what, right);
+        }
     }
 
     /// Notes that something is done to a node now.
