@@ -15,13 +15,31 @@ mod programs {
     use aya_ebpf::programs::XdpContext;
     use probe_ebpf::frame::{Frame, Truncated};
     use probe_ebpf::outcome::Verdict;
-    use probe_ebpf::reflect::reflect;
+    use probe_ebpf::reflect::{Node, reflect};
+    use probe_ebpf::wire::ntp::NtpTime;
+    use probe_ebpf::wire::probe::{Answer, ProbePacket};
 
     use crate::maps::{self, KernelNode};
 
     /// Words of a frame that [`restore`] writes: Ethernet, IPv4, UDP and a probe, 146 bytes, and
     /// padding up to a whole word.
     const TEMPLATE_WORDS: usize = 19;
+    /// Where the template's UDP payload begins.
+    const PAYLOAD: usize = 14 + 20 + 8;
+
+    const ANSWER: Answer = Answer {
+        received: NtpTime(0),
+        sent: NtpTime(0),
+        error_estimate: 0,
+        ttl: 0,
+        flags: 0,
+        lease_ms: 0,
+        epoch: 0,
+        incarnation: 0,
+        node_time: 0,
+        beat_age_ms: 0,
+        tunnel_age_ms: 0,
+    };
 
     #[btf_map]
     static TEMPLATE: Array<[u64; TEMPLATE_WORDS], 1> = Array::new();
@@ -69,6 +87,26 @@ mod programs {
             Ok(()) => xdp_action::XDP_TX,
             Err(Truncated) => xdp_action::XDP_ABORTED,
         }
+    }
+
+    /// Sends the template after two MACs over it: what the wire format costs, whoever answers.
+    #[xdp]
+    pub(crate) fn restore_macs(context: XdpContext) -> u32 {
+        let mut frame = frame(&context);
+        let (Ok(()), Some(key)) = (restore(&mut frame), KernelNode.key(0)) else {
+            return xdp_action::XDP_ABORTED;
+        };
+        let (Ok(packet), Some(key)) = (
+            frame.view::<ProbePacket>(PAYLOAD),
+            key.id().and_then(|id| key.with_id(id)),
+        ) else {
+            return xdp_action::XDP_ABORTED;
+        };
+        if !packet.verifies(&key) {
+            return xdp_action::XDP_DROP;
+        }
+        packet.answer(&ANSWER, &key);
+        xdp_action::XDP_TX
     }
 
     /// Answers the template.
