@@ -18,12 +18,12 @@ use layers::{Assignments, Layers};
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The file is missing, unreadable or not TOML.
-    #[error("cannot read settings from {}: {source}", file.display())]
+    #[error("cannot read settings from {}: {problem}", file.display())]
     File {
         /// The file.
         file: PathBuf,
         /// What is wrong with it.
-        source: Box<ConfigError>,
+        problem: Box<ConfigError>,
     },
     /// An override has no `=`, or its key is no key.
     #[error("`{text}` (from {origin}) is not of the form KEY=VALUE, such as `beat.period=200ms`")]

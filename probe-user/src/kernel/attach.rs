@@ -81,7 +81,7 @@ impl Kernel {
                 .interface_index
                 .is_none_or(|index| !indexes.contains(&index))
             {
-                links::remove(&link)?;
+                links::remove(&link.path)?;
                 removed.push(link);
             }
         }
@@ -97,7 +97,7 @@ impl Kernel {
             .filter(|link| link.interface_index == Some(interface.index));
         let first = here.next();
         for surplus in here {
-            links::remove(&surplus)?;
+            links::remove(&surplus.path)?;
         }
         Ok(first.map(|link| {
             let mode = match link.kind {
@@ -123,10 +123,10 @@ impl Kernel {
         info!(interface = interface.name, from = %old_mode, to = %mode, "changing the mode");
         if old.kind != mode.kind() {
             let link = self.attach_new(interface, mode)?;
-            links::remove(old)?;
+            links::remove(&old.path)?;
             return Ok(link);
         }
-        links::remove(old)?;
+        links::remove(&old.path)?;
         match self.attach_new(interface, mode) {
             Ok(link) => Ok(link),
             Err(error) => {

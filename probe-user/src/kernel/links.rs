@@ -67,10 +67,7 @@ pub fn scan(directory: &Path) -> Result<Vec<PinnedLink>, KernelError> {
     let entries = fs::read_dir(directory).map_err(KernelError::file("list", directory))?;
     for entry in entries {
         let path = entry.map_err(KernelError::file("list", directory))?.path();
-        let is_link = path
-            .file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
-        if is_link {
+        if is_link(&path) {
             links.push(examine(path)?);
         }
     }
@@ -104,19 +101,30 @@ pub(super) fn remove_dead(directory: &Path) -> Result<Vec<PinnedLink>, KernelErr
         .into_iter()
         .partition(|link| link.interface_index.is_some());
     for link in dead {
-        remove(&link)?;
+        remove(&link.path)?;
     }
     Ok(alive)
 }
 
-/// Removes a pin, which detaches what it holds.
-pub(super) fn remove(link: &PinnedLink) -> Result<(), KernelError> {
-    match fs::remove_file(&link.path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(KernelError::file("remove", &link.path)(error))
+/// Detaches a link and removes its pin.
+pub(super) fn remove(path: &Path) -> Result<(), KernelError> {
+    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    for (action, result) in [
+        ("detach", sys::detach_link(path)),
+        ("remove", fs::remove_file(path)),
+    ] {
+        match result {
+            Err(error) if !is_gone(&error) => return Err(KernelError::file(action, path)(error)),
+            _ => {}
         }
-        _ => Ok(()),
     }
+    Ok(())
+}
+
+/// Whether a pin is a link's, by its name.
+pub(super) fn is_link(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with(PREFIX))
 }
 
 /// Puts this build's program into a link. No packet meets the interface without a program.

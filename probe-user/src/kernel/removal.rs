@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::error::KernelError;
-use super::{layout, preflight};
+use super::{layout, links, preflight};
 
 /// What has been removed.
 #[derive(Debug, Default)]
@@ -67,7 +67,11 @@ pub(super) fn remove_directory(directory: &Path) -> Result<Removed, KernelError>
         )
     });
     for pin in &pins {
-        fs::remove_file(pin).map_err(KernelError::file("remove", pin))?;
+        if links::is_link(pin) {
+            links::remove(pin)?;
+        } else {
+            fs::remove_file(pin).map_err(KernelError::file("remove", pin))?;
+        }
     }
     fs::remove_dir(directory).map_err(KernelError::file("remove", directory))?;
     Ok(Removed {

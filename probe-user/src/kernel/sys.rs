@@ -1,5 +1,5 @@
-//! The calls of bpf(2) that aya does not offer: what a pinned link is attached to, and map values
-//! of a size that is known only at run time.
+//! The calls of bpf(2) that aya does not offer: what a pinned link is attached to, detaching it
+//! at once, and map values of a size that is known only at run time.
 
 #![expect(unsafe_code, reason = "raw system calls")]
 
@@ -16,6 +16,7 @@ const BPF_MAP_LOOKUP_ELEM: libc::c_long = 1;
 const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
 const BPF_OBJ_GET: libc::c_long = 7;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
+const BPF_LINK_DETACH: libc::c_long = 34;
 
 /// BPF_LINK_TYPE_XDP and BPF_LINK_TYPE_TCX of `enum bpf_link_type`.
 pub(super) const LINK_TYPE_XDP: u32 = 6;
@@ -50,19 +51,15 @@ struct InfoByDescriptor {
     info: u64,
 }
 
+#[derive(Default)]
+#[repr(C)]
+struct LinkDetach {
+    descriptor: u32,
+}
+
 /// Opens a pin and asks what link it holds.
 pub(super) fn link_info(pin: &Path) -> io::Result<LinkInfo> {
-    let path = CString::new(pin.as_os_str().as_bytes())?;
-    let mut get = ObjectGet {
-        path: path.as_ptr() as u64,
-        ..ObjectGet::default()
-    };
-    // SAFETY: `get` is the layout of bpf_attr for this command, and points to a string that lives
-    // through the call.
-    let descriptor = unsafe { bpf(BPF_OBJ_GET, &mut get) }?;
-    // SAFETY: the kernel has just handed out this descriptor; nobody else knows it.
-    let link = unsafe { OwnedFd::from_raw_fd(descriptor as i32) };
-
+    let link = open_pin(pin)?;
     let mut info = LinkInfo::default();
     let mut ask = InfoByDescriptor {
         descriptor: link.as_raw_fd() as u32,
@@ -73,6 +70,33 @@ pub(super) fn link_info(pin: &Path) -> io::Result<LinkInfo> {
     // bytes.
     unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut ask) }?;
     Ok(info)
+}
+
+/// Detaches the link that a pin holds, at once: removing the pin alone takes effect only when the
+/// kernel gets round to it. A link whose interface is gone is detached already.
+pub(super) fn detach_link(pin: &Path) -> io::Result<()> {
+    let link = open_pin(pin)?;
+    let mut detach = LinkDetach {
+        descriptor: link.as_raw_fd() as u32,
+    };
+    // SAFETY: `detach` is the layout of bpf_attr for this command.
+    match unsafe { bpf(BPF_LINK_DETACH, &mut detach) } {
+        Err(error) if error.raw_os_error() != Some(libc::ENOLINK) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn open_pin(pin: &Path) -> io::Result<OwnedFd> {
+    let path = CString::new(pin.as_os_str().as_bytes())?;
+    let mut get = ObjectGet {
+        path: path.as_ptr() as u64,
+        ..ObjectGet::default()
+    };
+    // SAFETY: `get` is the layout of bpf_attr for this command, and points to a string that lives
+    // through the call.
+    let descriptor = unsafe { bpf(BPF_OBJ_GET, &mut get) }?;
+    // SAFETY: the kernel has just handed out this descriptor; nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
 }
 
 #[derive(Default)]

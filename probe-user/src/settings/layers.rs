@@ -123,9 +123,9 @@ impl Layers {
         let merged = layers.add_source(environment).add_source(overrides).build();
         merged
             .map(|merged| Self(merged.cache))
-            .map_err(|source| SettingsError::File {
+            .map_err(|problem| SettingsError::File {
                 file: file.unwrap_or(Path::new("the environment")).to_owned(),
-                source: Box::new(source),
+                problem: Box::new(problem),
             })
     }
 
