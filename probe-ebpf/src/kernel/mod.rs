@@ -5,10 +5,12 @@
 
 mod maps;
 
+use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::{tcx_action_base, xdp_action};
 use aya_ebpf::helpers::bpf_redirect;
 use aya_ebpf::macros::{classifier, xdp};
 use aya_ebpf::programs::{TcContext, XdpContext};
+use aya_log_ebpf::{debug, trace};
 use probe_ebpf::frame::Frame;
 use probe_ebpf::outcome::{Outcome, Verdict};
 use probe_ebpf::reflect::{is_for_reflector, reflect};
@@ -26,7 +28,7 @@ pub(crate) fn reflect_xdp(context: XdpContext) -> u32 {
     // SAFETY: the kernel lends the packet to the program until it returns.
     let mut frame =
         unsafe { Frame::from_raw(context.data() as *mut u8, context.data_end() as *mut u8) };
-    match count(reflect(&mut frame, &KernelNode)) {
+    match settle(&context, reflect(&mut frame, &KernelNode)) {
         Verdict::Pass => xdp_action::XDP_PASS,
         Verdict::Drop => xdp_action::XDP_DROP,
         Verdict::Reply => xdp_action::XDP_TX,
@@ -44,7 +46,8 @@ pub(crate) fn reflect_tcx(context: TcContext) -> i32 {
         // If it fails, the packet is judged by the bytes that are there.
         let _ = context.pull_data(context.len());
     }
-    match count(reflect(&mut frame(&context), &KernelNode)) {
+    let outcome = reflect(&mut frame(&context), &KernelNode);
+    match settle(&context, outcome) {
         Verdict::Pass => tcx_action_base::TCX_NEXT,
         Verdict::Drop => tcx_action_base::TCX_DROP,
         // SAFETY: a helper without memory arguments.
@@ -59,10 +62,18 @@ fn frame(context: &TcContext) -> Frame<'_> {
     unsafe { Frame::from_raw(context.data() as *mut u8, context.data_end() as *mut u8) }
 }
 
+/// Counts a packet under its outcome, and logs what became of it. Below the level that the agent
+/// loads the program with, the verifier removes the log calls.
 #[inline(always)]
-fn count(outcome: Outcome) -> Verdict {
+fn settle(context: &impl EbpfContext, outcome: Outcome) -> Verdict {
     maps::count(outcome);
-    outcome.verdict()
+    let verdict = outcome.verdict();
+    match verdict {
+        Verdict::Pass => {}
+        Verdict::Drop => debug!(context, "dropped: {}", outcome.label()),
+        Verdict::Reply => trace!(context, "answered: {}", outcome.label()),
+    }
+    verdict
 }
 
 #[unsafe(link_section = "license")]

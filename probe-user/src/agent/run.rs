@@ -1,5 +1,6 @@
 //! The agent's main loop.
 
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -96,7 +97,6 @@ struct Agent {
     interface: Option<Interface>,
     /// Whether the reflector has been in place once: from then on the agent beats.
     was_in_place: bool,
-    _kernel_log: Option<JoinHandle<()>>,
 }
 
 impl Agent {
@@ -107,10 +107,11 @@ impl Agent {
         let mut beat = Beat::new(&settings.beat, reflector.last_beat()?);
         reflector.set_beat(beat.prepare()?)?;
         reflector.replace_programs()?;
-        let kernel_log = match &mut reflector {
-            Reflector::Kernel(kernel) => kernel.take_log().map(show_kernel_log),
-            Reflector::UserSpace(_) => None,
-        };
+        if let Reflector::Kernel(kernel) = &mut reflector
+            && let Some(log) = kernel.take_log()
+        {
+            show_kernel_log(log)?;
+        }
         info!(
             node = settings.node,
             reflector = kind.label,
@@ -140,7 +141,6 @@ impl Agent {
             ready: watch::Sender::new(Err("starting".to_owned())),
             interface: None,
             was_in_place: false,
-            _kernel_log: kernel_log,
             settings,
         })
     }
@@ -367,13 +367,19 @@ impl Agent {
     }
 }
 
-/// Hands the kernel programs' log lines on for as long as the agent runs.
-fn show_kernel_log(mut log: KernelLog) -> JoinHandle<()> {
-    tokio::spawn(async move {
-        let mut ticks = interval(LOG_PERIOD);
+/// Hands the kernel programs' log lines on for as long as the process runs. On a thread of its own:
+/// a flood of lines must not delay the beat.
+fn show_kernel_log(mut log: KernelLog) -> Result<()> {
+    let show = move || {
         loop {
-            ticks.tick().await;
             log.flush();
+            thread::sleep(LOG_PERIOD);
         }
-    })
+    };
+    let thread = thread::Builder::new()
+        .name("kernel-log".to_owned())
+        .spawn(show);
+    thread
+        .map(drop)
+        .context("cannot start a thread for the kernel programs' log")
 }

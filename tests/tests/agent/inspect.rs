@@ -1,6 +1,8 @@
 //! What the maps show to people.
 
-use pulsepath_tests::eventually;
+use std::net::UdpSocket;
+
+use pulsepath_tests::{Node, eventually};
 
 use crate::bpf::{dump, pins};
 use crate::subject::{SOON, agent, inspect, one_node, prober, start, wait_for_answer};
@@ -76,4 +78,43 @@ fn inspect_without_pins_says_so() {
         .unwrap_err()
         .to_string();
     assert!(refused.contains("nothing is pinned"), "{refused}");
+}
+
+#[test]
+fn a_dropped_probe_is_logged_by_the_kernel_where_that_is_on() {
+    for (level, logged) in [("debug", true), ("off", false)] {
+        let cluster = one_node("log");
+        let node = cluster.node(1);
+        let settings = format!(
+            "log.kernel = '{level}'\nstamp = {{ enabled = true, sources = ['10.77.0.0/24'] }}"
+        );
+        let agent = start(node, &settings);
+        let socket = cluster
+            .hub()
+            .enter(|| UdpSocket::bind("0.0.0.0:0"))
+            .unwrap()
+            .unwrap();
+        socket.send_to(b"short", (node.ipv4(), 862)).unwrap();
+        eventually(SOON, || counted(node, "short_stamp") > 0);
+        let line = || {
+            agent
+                .log()
+                .contains("DEBUG pulsepath_ebpf::kernel: dropped: short_stamp")
+        };
+        if logged {
+            eventually(SOON, line);
+        } else {
+            assert!(!line(), "{}", agent.log());
+        }
+    }
+}
+
+fn counted(node: &Node, outcome: &str) -> u64 {
+    let report = inspect(node);
+    let counters = report["counters"].as_array().unwrap();
+    let counter = counters
+        .iter()
+        .find(|counter| counter["outcome"] == outcome)
+        .unwrap();
+    counter["packets"].as_u64().unwrap()
 }
