@@ -63,6 +63,24 @@ pub struct Running {
 }
 
 impl Running {
+    fn spawn(
+        run: impl FnOnce() -> Result<(), SocketError> + Send + 'static,
+    ) -> Result<Self, DriverError> {
+        let (end, ended) = oneshot::channel();
+        let run = move || {
+            let _end: oneshot::Sender<()> = end;
+            run()
+        };
+        let thread = thread::Builder::new()
+            .name("prober".to_owned())
+            .spawn(run)
+            .map_err(DriverError::Spawn)?;
+        Ok(Self {
+            thread: Some(thread),
+            ended,
+        })
+    }
+
     /// Waits until it has ended, by [`Control::stop`] or by an error.
     ///
     /// # Errors
@@ -94,28 +112,14 @@ pub fn spawn(
 ) -> Result<(Control, Running), DriverError> {
     let (commands, receiver) = mpsc::channel();
     let waker = socket.waker();
-    let (end, ended) = oneshot::channel();
     let driver = Driver {
         monitor,
         socket,
         commands: receiver,
         notices,
     };
-    let run = move || {
-        let _end: oneshot::Sender<()> = end;
-        driver.run()
-    };
-    let thread = thread::Builder::new()
-        .name("prober".to_owned())
-        .spawn(run)
-        .map_err(DriverError::Spawn)?;
-    Ok((
-        Control { commands, waker },
-        Running {
-            thread: Some(thread),
-            ended,
-        },
-    ))
+    let running = Running::spawn(move || driver.run())?;
+    Ok((Control { commands, waker }, running))
 }
 
 struct Driver {
@@ -160,5 +164,43 @@ fn message(panic: &(dyn Any + Send)) -> &str {
         (Some(text), _) => text,
         (None, Some(text)) => text,
         (None, None) => "no message",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn end_of(
+        run: impl FnOnce() -> Result<(), SocketError> + Send + 'static,
+    ) -> Result<(), DriverError> {
+        Running::spawn(run)?.ended().await
+    }
+
+    #[tokio::test]
+    async fn a_thread_that_was_stopped_ended_well() {
+        end_of(|| Ok(())).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn sockets_that_fail_end_it_with_their_error() {
+        let error = end_of(|| Err(SocketError::NoFamily)).await.unwrap_err();
+        assert!(
+            matches!(error, DriverError::Socket(SocketError::NoFamily)),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_panic_ends_it_with_the_panics_message() {
+        let error = end_of(|| panic!("slot {} is gone", 7)).await.unwrap_err();
+        assert!(error.to_string().contains("slot 7 is gone"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn an_end_is_said_once() {
+        let mut running = Running::spawn(|| Err(SocketError::NoFamily)).unwrap();
+        assert!(running.ended().await.is_err());
+        assert!(running.ended().await.is_ok());
     }
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::symlink;
 
 use controller::api::State;
+use probe_user::keys::ClusterKeys;
 use pulsepath_tests::{Signal, eventually};
 
 use crate::world::{PATIENCE, World};
@@ -144,4 +145,17 @@ fn a_hangup_reloads_at_once() {
     };
     world.controller().signal(Signal::SIGHUP).unwrap();
     eventually(PATIENCE, || reloads(&world) == 1);
+}
+
+#[test]
+fn a_replaced_cluster_key_is_followed() {
+    let world = World::all_available("rekey", 1);
+    let file = world.cluster.files().join("cluster.key");
+    let [right, wrong] = ["right.key", "wrong.key"].map(|name| world.cluster.files().join(name));
+    fs::copy(&file, &right).unwrap();
+    ClusterKeys::generate(1).unwrap().write_new(&wrong).unwrap();
+    fs::rename(&wrong, &file).unwrap();
+    world.await_state("n1", State::Unreachable);
+    fs::rename(&right, &file).unwrap();
+    world.await_state("n1", State::Available);
 }

@@ -124,7 +124,7 @@ impl World {
             if node.state == state {
                 Ok(())
             } else {
-                Err(node)
+                Err(Box::new(node))
             }
         });
     }
