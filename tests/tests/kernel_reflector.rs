@@ -1,6 +1,8 @@
 //! The kernel programs, run on single frames by BPF_PROG_TEST_RUN, against the host library that
 //! they are built from.
 
+#![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
 use etherparse::{SlicedPacket, TransportSlice};
 use probe_ebpf::frame::Frame;
 use probe_ebpf::maps::{AgentBeat, AgentState, LocalChecks, Switch};
