@@ -204,3 +204,15 @@ fn a_reply_that_another_overtook_is_a_sign_of_life_and_says_nothing_of_the_agent
     world.no_reply();
     assert_eq!(world.state(), Unavailable);
 }
+
+#[test]
+fn a_reply_that_arrived_before_another_makes_no_silence() {
+    let mut world = World::in_state(Available);
+    let earlier = world.now;
+    world.pass(seconds(10));
+    world.reply(true);
+    world.health.handle_stale_reply(crate::world::NODE, earlier);
+    world.pass(seconds(60));
+    world.no_reply();
+    assert_eq!(world.state(), Available);
+}
