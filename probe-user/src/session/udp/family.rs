@@ -16,6 +16,10 @@ use super::stamp::Stamps;
 use super::{SocketError, SocketOptions, SocketStats};
 use crate::session::{Prober, TargetId, Transmit};
 
+/// How often a probe that the network refuses is tried again: the refusal may have been that of an
+/// earlier probe, which every call but the first no longer reports.
+const RETRIES: u32 = 3;
+
 /// A socket, and the probes that go out of it next.
 pub(super) struct FamilySocket {
     family: Family,
@@ -77,6 +81,12 @@ impl FamilySocket {
             "setsockopt SO_RXQ_OVFL",
             setsockopt(&socket, sockopt::RxqOvfl, &1),
         )?;
+        // Without this a probe that this host's own queue drops counts as sent.
+        let errors = match family {
+            Family::V4 => setsockopt(&socket, sockopt::Ipv4RecvErr, &true),
+            Family::V6 => setsockopt(&socket, sockopt::Ipv6RecvErr, &true),
+        };
+        set("setsockopt RECVERR", errors)?;
         let size = options.buffer;
         let receive = force_or(&socket, sockopt::RcvBufForce, sockopt::RcvBuf, size);
         set("setsockopt SO_RCVBUF", receive)?;
@@ -105,6 +115,7 @@ impl FamilySocket {
         prober: &mut Prober,
         stats: &mut SocketStats,
     ) -> Result<(), SocketError> {
+        batch.discard_errors(self.socket.as_fd());
         loop {
             stats.receive_calls += 1;
             match batch.receive(self.socket.as_fd()) {
@@ -151,15 +162,17 @@ impl FamilySocket {
 
     /// Sends the batch, past every probe that fails.
     pub(super) fn flush(&mut self, prober: &mut Prober, stats: &mut SocketStats) {
-        let mut done = 0;
+        let (mut done, mut retries) = (0, 0);
         while done < self.outgoing.len() {
             stats.send_calls += 1;
             match mmsg::send(self.socket.as_fd(), &self.outgoing[done..]) {
                 Ok(sent) => {
                     stats.sent += sent as u64;
                     done += sent;
+                    retries = 0;
                 }
                 Err(Errno::EINTR) => {}
+                Err(errno) if is_networks_answer(errno) && retries < RETRIES => retries += 1,
                 Err(errno) => {
                     if !is_networks_answer(errno) {
                         let (target, sequence) = self.probes[done];
@@ -167,6 +180,7 @@ impl FamilySocket {
                         stats.last_refusal = Some(errno);
                     }
                     done += 1;
+                    retries = 0;
                 }
             }
         }
@@ -195,8 +209,8 @@ fn is_networks_answer(errno: Errno) -> bool {
     )
 }
 
-/// Whether a failed call is worth repeating at once: interrupted, or an error of an earlier
-/// probe, which the call has cleared.
+/// Whether a failed call is worth repeating at once: interrupted, or the refusal of an earlier
+/// probe, which is reported once.
 fn is_passing(errno: Errno) -> bool {
     errno == Errno::EINTR || is_networks_answer(errno)
 }

@@ -78,6 +78,17 @@ impl ReceiveBatch {
 
     /// Receives what can be read without waiting, up to a batch.
     pub(super) fn receive(&mut self, socket: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.read(socket, 0)
+    }
+
+    /// Empties the socket's error queue. What is in it has told already, as the error of a call,
+    /// that the network could not deliver a probe; left there, it would fill the receive buffer.
+    pub(super) fn discard_errors(&mut self, socket: BorrowedFd<'_>) {
+        while self.read(socket, libc::MSG_ERRQUEUE).is_ok() && self.filled == RECEIVE_BATCH {}
+        self.filled = 0;
+    }
+
+    fn read(&mut self, socket: BorrowedFd<'_>, flags: libc::c_int) -> Result<(), Errno> {
         self.filled = 0;
         let mut buffers = [NO_BUFFER; RECEIVE_BATCH];
         let mut headers: [libc::mmsghdr; RECEIVE_BATCH] = array::from_fn(|_| empty_header());
@@ -101,7 +112,7 @@ impl ReceiveBatch {
                 socket.as_raw_fd(),
                 headers.as_mut_ptr(),
                 RECEIVE_BATCH as _,
-                libc::MSG_DONTWAIT,
+                libc::MSG_DONTWAIT | flags,
                 std::ptr::null_mut(),
             )
         };

@@ -28,6 +28,10 @@ pub use wake::Waker;
 /// depend on it, since the kernel notes when replies arrive.
 const EXCHANGE_GAP: Duration = Duration::from_micros(250);
 
+/// After so many batches sent, what has arrived is received, so that a prober that was held up and
+/// has much to send does not let the replies overflow its own receive buffer.
+const BATCHES_BETWEEN_RECEIVES: u32 = 16;
+
 /// How sockets are set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketOptions {
@@ -127,8 +131,7 @@ impl ProbeSocket {
     pub fn exchange(&mut self, prober: &mut Prober) -> Result<(), SocketError> {
         self.receive(prober)?;
         prober.poll(Instant::now());
-        self.send(prober);
-        Ok(())
+        self.send(prober)
     }
 
     /// Hands all that has arrived to the prober, and begins no round.
@@ -153,30 +156,34 @@ impl ProbeSocket {
         Ok(())
     }
 
-    fn send(&mut self, prober: &mut Prober) {
+    fn send(&mut self, prober: &mut Prober) -> Result<(), SocketError> {
         let mut now = Instant::now();
+        let mut full_batches = 0;
         while let Some(transmit) = prober.poll_transmit(now) {
             let socket = if transmit.to.is_ipv4() {
                 &mut self.v4
             } else {
                 &mut self.v6
             };
-            match socket {
-                Some(socket) => {
-                    if socket.queue(&transmit) {
-                        socket.flush(prober, &mut self.stats);
-                        now = Instant::now();
-                    }
-                }
-                None => {
-                    prober.handle_refused(transmit.target, transmit.sequence);
-                    self.stats.last_refusal = Some(Errno::EAFNOSUPPORT);
-                }
+            let Some(socket) = socket else {
+                prober.handle_refused(transmit.target, transmit.sequence);
+                self.stats.last_refusal = Some(Errno::EAFNOSUPPORT);
+                continue;
+            };
+            if !socket.queue(&transmit) {
+                continue;
             }
+            socket.flush(prober, &mut self.stats);
+            full_batches += 1;
+            if full_batches % BATCHES_BETWEEN_RECEIVES == 0 {
+                self.receive(prober)?;
+            }
+            now = Instant::now();
         }
         for socket in [&mut self.v4, &mut self.v6].into_iter().flatten() {
             socket.flush(prober, &mut self.stats);
         }
+        Ok(())
     }
 
     /// What the sockets have counted.
