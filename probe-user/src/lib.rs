@@ -1,6 +1,9 @@
 //! Pulsepath in user space: what every daemon shares, and the node's agent.
 //!
-//! [`settings`], [`logging`] and [`http`] are common to all daemons. They know nothing of probes.
+//! - [`settings`], [`logging`] and [`http`] are common to all daemons. They know nothing of probes.
+//! - [`keys`] and [`session`] are the prober's half: keys, and the engine that probes.
+//! - [`kernel`] and [`interfaces`] are the node's half: programs, maps and links, and where they
+//!   belong. [`agent`] puts them to work.
 
 #![deny(unsafe_code)]
 

@@ -58,6 +58,23 @@ pub(super) enum View {
     UserSpace(SharedNode),
 }
 
+impl ReflectorError {
+    /// What is not there yet, or not any more, if that is all that is wrong.
+    pub(super) fn missing(&self) -> Option<String> {
+        match self {
+            Self::Kernel(KernelError::NoInterface { interface }) => {
+                Some(format!("interface {interface} is missing"))
+            }
+            Self::UserSpace { addresses, source }
+                if source.kind() == io::ErrorKind::AddrNotAvailable =>
+            {
+                Some(format!("one of the addresses {addresses:?} is missing"))
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Reflector {
     /// Opens the kernel side, or says with which error it is ruled out. Only `auto` falls back:
     /// who forces a mode wants that or an error.
@@ -190,11 +207,6 @@ fn place_in_kernel(
     loopback: Option<&Interface>,
     setting: AttachSetting,
 ) -> Result<(Vec<Attachment>, Option<KernelError>), KernelError> {
-    let mut wanted = vec![management.index];
-    wanted.extend(loopback.map(|loopback| loopback.index));
-    for link in kernel.detach_others(&wanted)? {
-        info!(link = %link.path.display(), "removed a link that is not needed any more");
-    }
     let mut attachments = vec![kernel.attach(management, setting)?];
     let mut missing = None;
     if let Some(loopback) = loopback.filter(|loopback| loopback.index != management.index) {
@@ -202,6 +214,10 @@ fn place_in_kernel(
             Ok(attachment) => attachments.push(attachment),
             Err(error) => missing = Some(error),
         }
+    }
+    let wanted: Vec<_> = attachments.iter().map(|it| it.interface_index).collect();
+    for link in kernel.detach_others(&wanted)? {
+        info!(link = %link.path.display(), "removed a link that is not needed any more");
     }
     Ok((attachments, missing))
 }

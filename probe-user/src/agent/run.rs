@@ -1,10 +1,11 @@
 //! The agent's main loop.
 
+use std::net::IpAddr;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use probe_ebpf::maps::{AgentState, LocalChecks, MAX_ADDRESSES};
+use probe_ebpf::maps::{KEY_SLOTS, LocalChecks, MAX_ADDRESSES, ProbeKey};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -87,6 +88,7 @@ type Missing = Option<String>;
 struct Agent {
     settings: Settings,
     management: Management,
+    keys: [ProbeKey; KEY_SLOTS],
     reflector: Reflector,
     beat: Beat,
     checks: Checks,
@@ -95,6 +97,8 @@ struct Agent {
     ready: watch::Sender<Result<(), String>>,
     /// The management interface as it was last seen.
     interface: Option<Interface>,
+    /// The management addresses as they were last seen.
+    addresses: Vec<IpAddr>,
     /// Whether the reflector has been in place once: from then on the agent beats.
     was_in_place: bool,
 }
@@ -103,7 +107,8 @@ impl Agent {
     /// Brings the kernel side in, or takes over what an earlier agent left, and gives it its keys.
     fn start(settings: Settings, keys: &NodeKeys) -> Result<Self> {
         let (mut reflector, kind) = Reflector::open(&settings)?;
-        reflector.set_keys(config::probe_keys(keys))?;
+        let keys = config::probe_keys(keys);
+        reflector.set_keys(keys)?;
         let mut beat = Beat::new(&settings.beat, reflector.last_beat()?);
         reflector.set_beat(beat.prepare()?)?;
         reflector.replace_programs()?;
@@ -133,6 +138,7 @@ impl Agent {
                 interface: settings.management.interface.clone(),
                 addresses: settings.management.addresses.clone(),
             },
+            keys,
             reflector,
             beat,
             checks,
@@ -140,6 +146,7 @@ impl Agent {
             status,
             ready: watch::Sender::new(Err("starting".to_owned())),
             interface: None,
+            addresses: Vec::new(),
             was_in_place: false,
             settings,
         })
@@ -201,7 +208,6 @@ impl Agent {
         } else {
             status.beats += 1;
         }
-        debug_assert_eq!(beat.state, AgentState::Running);
         Ok(())
     }
 
@@ -242,13 +248,7 @@ impl Agent {
         if addresses.is_empty() {
             return Ok(Some(format!("{} has no address", management.name)));
         }
-        if addresses.len() > MAX_ADDRESSES {
-            warn!(
-                interface = management.name,
-                ?addresses,
-                "only the first {MAX_ADDRESSES} addresses answer"
-            );
-        }
+        self.note_addresses(&addresses);
         let loopback = interfaces.iter().find(|interface| interface.loopback);
         let config = config::probe_config(&self.settings, &addresses);
         let setting = self.settings.reflector.attach;
@@ -257,17 +257,16 @@ impl Agent {
             .place(&config, &addresses, &management, loopback, setting);
         let (attachments, missing) = match placed {
             Ok(placed) => placed,
-            Err(ReflectorError::Kernel(KernelError::NoInterface { interface })) => {
-                // Gone between looking and attaching.
-                return Ok(Some(format!("interface {interface} is missing")));
-            }
             Err(ReflectorError::Kernel(error))
                 if !self.was_in_place && may_fall_back(&self.settings, &error) =>
             {
                 self.fall_back(&error)?;
                 return self.place(interfaces);
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => match error.missing() {
+                Some(missing) => return Ok(Some(missing)),
+                None => return Err(error.into()),
+            },
         };
         self.note_attachments(attachments);
         Ok(missing.map(|error| format!("the node cannot probe itself: {}", in_words(&error))))
@@ -276,8 +275,7 @@ impl Agent {
     /// Replaces kernel programs that cannot be attached by the reflector in user space.
     fn fall_back(&mut self, cause: &KernelError) -> Result<()> {
         let (mut reflector, kind) = Reflector::fall_back(cause)?;
-        let keys = read_keys(&self.settings)?;
-        reflector.set_keys(config::probe_keys(&keys))?;
+        reflector.set_keys(self.keys)?;
         reflector.set_beat(self.beat.prepare()?)?;
         let mut status = self.status.lock();
         status.view = reflector.view()?;
@@ -317,18 +315,31 @@ impl Agent {
                         state, "the management interface changed"
                     );
                 }
-                if before.addresses != now.addresses {
-                    info!(interface = now.name, addresses = ?now.addresses, "its addresses changed");
-                }
             }
             _ => info!(
                 interface = now.name,
                 index = now.index,
-                addresses = ?now.addresses,
                 "found the management interface"
             ),
         }
         self.interface = Some(now.clone());
+    }
+
+    fn note_addresses(&mut self, now: &[IpAddr]) {
+        if self.addresses == now {
+            return;
+        }
+        info!(addresses = ?now, "answering on these addresses");
+        if let Some(surplus) = now
+            .get(MAX_ADDRESSES..)
+            .filter(|surplus| !surplus.is_empty())
+        {
+            warn!(
+                ?surplus,
+                "these addresses do not answer: there are too many"
+            );
+        }
+        self.addresses = now.to_vec();
     }
 
     fn note_attachments(&mut self, attachments: Vec<Attachment>) {

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use futures_util::stream::Stream;
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::{FutureExt, StreamExt, TryStreamExt};
 use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use rtnetlink::packet_route::link::{
@@ -12,14 +12,12 @@ use rtnetlink::packet_route::link::{
 };
 use rtnetlink::{Handle, MulticastGroup};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until};
 
 use super::{Interface, XdpInForce};
 
-/// Changes come in bursts: this long after one, whatever else has come is taken with it.
+/// Changes come in bursts: they are looked at this long after the first.
 const BURST: Duration = Duration::from_millis(20);
-/// A burst that does not end is cut here.
-const MAX_BURST: usize = 64;
 
 /// Why the interfaces are not known.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +41,8 @@ pub struct Watch {
     handle: Handle,
     notices: Box<dyn Stream<Item = ()> + Send + Unpin>,
     connection: JoinHandle<()>,
+    /// When the burst of changes that has begun counts as over.
+    settled: Option<Instant>,
 }
 
 impl Watch {
@@ -60,22 +60,26 @@ impl Watch {
             handle,
             notices: Box::new(messages.map(|_| ())),
             connection,
+            settled: None,
         })
     }
 
-    /// Waits until something about an interface or an address has changed, and the burst of
+    /// Waits until something about an interface or an address has changed, and most of the burst of
     /// changes is over. Never returns if the socket is gone: whoever waits also looks from time to
-    /// time.
+    /// time. A wait that is given up loses nothing.
     pub async fn changed(&mut self) {
-        if self.notices.next().await.is_none() {
-            return std::future::pending().await;
-        }
-        for _ in 0..MAX_BURST {
-            match timeout(BURST, self.notices.next()).await {
-                Ok(Some(())) => {}
-                Ok(None) | Err(_) => return,
+        let settled = match self.settled {
+            Some(settled) => settled,
+            None => {
+                if self.notices.next().await.is_none() {
+                    return std::future::pending().await;
+                }
+                *self.settled.insert(Instant::now() + BURST)
             }
-        }
+        };
+        sleep_until(settled).await;
+        while self.notices.next().now_or_never().flatten().is_some() {}
+        self.settled = None;
     }
 
     /// All interfaces with their addresses.

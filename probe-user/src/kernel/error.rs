@@ -14,6 +14,7 @@ use aya::util::KernelVersion;
 use nix::libc;
 
 use super::mode::Mode;
+use super::preflight;
 
 /// What distinguishes one map from another beside its name.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -174,6 +175,20 @@ pub enum KernelError {
         #[source]
         source: ProgramError,
     },
+    /// The verifier does not accept a program.
+    #[error(
+        "the kernel's verifier rejects program {program} ({log}): please report this with the \
+         kernel's version"
+    )]
+    Rejected {
+        /// The program.
+        program: &'static str,
+        /// The end of the verifier's log.
+        log: String,
+        /// The system call's error.
+        #[source]
+        source: io::Error,
+    },
     /// A pin could not be made.
     #[error("cannot pin {}", path.display())]
     Pin {
@@ -240,6 +255,7 @@ impl KernelError {
                 | Self::Permission { .. }
                 | Self::TooOld { .. }
                 | Self::MemoryLock(_)
+                | Self::Rejected { .. }
                 | Self::Refused { .. }
                 | Self::NotPinnable { .. }
         )
@@ -294,23 +310,51 @@ impl KernelError {
     /// An error of loading a program.
     pub(super) fn load_program(program: &'static str) -> impl FnOnce(ProgramError) -> Self {
         move |source| {
-            if let Some(source) = permission(&source) {
-                return Self::Permission {
-                    action: format!("load program {program}"),
-                    source,
-                };
-            }
-            match os_error(&source) {
-                // BPF_F_XDP_HAS_FRAGS: https://git.kernel.org/torvalds/c/c2f2cdbeffda
-                Some(code) if is_before(5, 18) => too_old("XDP with frags", 5, 18, code),
-                _ => Self::Program {
+            let ProgramError::LoadError {
+                io_error,
+                verifier_log,
+            } = source
+            else {
+                return Self::Program {
                     action: "load",
                     program,
                     source,
-                },
+                };
+            };
+            match io_error.raw_os_error() {
+                // BPF_F_XDP_HAS_FRAGS: https://git.kernel.org/torvalds/c/c2f2cdbeffda
+                Some(code) if is_before(5, 18) => too_old("XDP with frags", 5, 18, code),
+                // The verifier says EACCES, too, of what it would let a more privileged process do.
+                Some(libc::EPERM | libc::EACCES) if !preflight::may_load_programs() => {
+                    let action = format!("load program {program}");
+                    Self::Permission {
+                        action,
+                        source: io_error,
+                    }
+                }
+                _ => {
+                    let log = last_lines(&verifier_log.to_string());
+                    Self::Rejected {
+                        program,
+                        log,
+                        source: io_error,
+                    }
+                }
             }
         }
     }
+}
+
+/// The end of a verifier's log: its verdict.
+fn last_lines(log: &str) -> String {
+    let mut lines: Vec<_> = log
+        .lines()
+        .rev()
+        .filter(|line| !line.is_empty())
+        .take(3)
+        .collect();
+    lines.reverse();
+    lines.join(" | ")
 }
 
 /// A version error for a call that failed with `code`.
@@ -358,4 +402,42 @@ pub(super) fn permission(error: &(dyn Error + 'static)) -> Option<io::Error> {
     os_error(error)
         .filter(|code| [libc::EPERM, libc::EACCES].contains(code))
         .map(io::Error::from_raw_os_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_number_is_found_below_other_errors() {
+        let refused = io::Error::from_raw_os_error(libc::EPERM);
+        let error = KernelError::load(EbpfError::MapError(MapError::CreateError {
+            name: "PROBERS".to_owned(),
+            io_error: refused,
+        }));
+        assert!(matches!(error, KernelError::Permission { .. }), "{error}");
+        assert_eq!(os_error(&error), Some(libc::EPERM));
+    }
+
+    #[test]
+    fn what_the_operator_can_put_right_is_no_reason_for_user_space() {
+        let locked = KernelError::Locked {
+            pin_dir: "/sys/fs/bpf/p".into(),
+            holder: Some(7),
+        };
+        assert!(!locked.rules_out_kernel());
+        assert_eq!(
+            locked.to_string(),
+            "another pulsepath-agent (process 7) uses /sys/fs/bpf/p: stop it first, or set another \
+             `pin_dir`"
+        );
+        assert!(KernelError::NotBuiltIn.rules_out_kernel());
+        assert!(too_old("TCX", 6, 6, libc::EINVAL).rules_out_kernel());
+    }
+
+    #[test]
+    fn a_verifiers_log_is_cut_to_its_verdict() {
+        let log = "0: r1 = 0\n1: r2 = 1\n2: exit\nR0 !read_ok\n\nprocessed 3 insns\n";
+        assert_eq!(last_lines(log), "2: exit | R0 !read_ok | processed 3 insns");
+    }
 }

@@ -1,5 +1,6 @@
 //! What must hold before anything is loaded.
 
+use std::fs;
 use std::path::Path;
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, setrlimit};
@@ -48,4 +49,18 @@ fn raise_memory_lock() {
     if let Err(error) = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY) {
         debug!(%error, "RLIMIT_MEMLOCK cannot be raised");
     }
+}
+
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
+
+/// Whether this process has the capabilities with which the verifier judges programs by their
+/// merits alone.
+pub(super) fn may_load_programs() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
+    let has = |capability: u32| effective.is_some_and(|effective| effective >> capability & 1 == 1);
+    has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_PERFMON))
 }

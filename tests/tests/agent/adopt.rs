@@ -168,3 +168,18 @@ fn every_counter_bears_its_name() {
         }
     }
 }
+
+#[test]
+fn an_agent_killed_at_any_moment_of_its_start_is_followed_by_one_that_works() {
+    let cluster = one_node("moment");
+    let node = cluster.node(1);
+    for delay in (0..60).step_by(3) {
+        let mut agent = node.spawn_agent(&node.agent_config("")).unwrap();
+        std::thread::sleep(Duration::from_millis(delay));
+        agent.kill().unwrap();
+    }
+    let _agent = start(node, "");
+    let reply = wait_for_answer(&mut prober(&cluster));
+    assert_ne!(reply.answer.incarnation, 0);
+    assert_eq!(inspect(node)["attachments"].as_array().unwrap().len(), 2);
+}

@@ -1,6 +1,7 @@
 //! One question of a local check, over the protocol that it is configured with.
 
 use reqwest::Client;
+use reqwest::redirect::Policy;
 use tokio::net::{TcpStream, UnixStream};
 use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
@@ -13,8 +14,14 @@ use crate::agent::settings::{Check, CheckKind};
 /// What is asked again and again.
 pub(super) enum Question {
     Tcp(String),
-    Http { client: Client, url: String },
-    Grpc { address: String, service: String },
+    Http {
+        client: Result<Client, String>,
+        url: String,
+    },
+    Grpc {
+        address: String,
+        service: String,
+    },
     Unix(String),
 }
 
@@ -23,10 +30,17 @@ impl Question {
         let target = check.target.clone();
         match check.kind {
             CheckKind::Tcp => Self::Tcp(target),
-            CheckKind::Http => Self::Http {
-                client: Client::new(),
-                url: target,
-            },
+            CheckKind::Http => {
+                // Neither a proxy's answer nor that of a redirect's target is the one asked for.
+                let client = Client::builder()
+                    .no_proxy()
+                    .redirect(Policy::none())
+                    .build();
+                Self::Http {
+                    client: client.map_err(|error| in_words(&error)),
+                    url: target,
+                }
+            }
             CheckKind::Grpc => {
                 let (address, service) = target.split_once('/').unwrap_or((&target, ""));
                 Self::Grpc {
@@ -49,7 +63,9 @@ impl Question {
                 .await
                 .map(drop)
                 .map_err(|error| in_words(&error)),
-            Self::Http { client, url } => ask_http(client, url).await,
+            Self::Http { client, url } => {
+                ask_http(client.as_ref().map_err(String::clone)?, url).await
+            }
             Self::Grpc { address, service } => ask_grpc(address, service).await,
         }
     }

@@ -3,6 +3,7 @@ use crate::agent::settings::CheckKind;
 use crate::settings::HumanDuration;
 use axum::Router;
 use axum::http::StatusCode;
+use axum::response::Redirect;
 use axum::routing::get;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
@@ -72,6 +73,7 @@ async fn an_http_check_passes_on_a_2xx_status_only() {
     let listener = listen().await;
     let address = listener.local_addr().unwrap();
     let routes = Router::new()
+        .route("/moved", get(|| async { Redirect::temporary("/good") }))
         .route("/good", get(|| async { StatusCode::NO_CONTENT }))
         .route("/bad", get(|| async { StatusCode::SERVICE_UNAVAILABLE }));
     tokio::spawn(axum::serve(listener, routes).into_future());
@@ -82,6 +84,10 @@ async fn an_http_check_passes_on_a_2xx_status_only() {
         .await
         .unwrap_err();
     assert!(bad.contains("503"), "{bad}");
+    let moved = ask(CheckKind::Http, format!("http://{address}/moved"))
+        .await
+        .unwrap_err();
+    assert!(moved.contains("307"), "{moved}");
 }
 
 #[tokio::test]
