@@ -30,8 +30,7 @@ pub(crate) fn test(arguments: &[String]) -> Result<()> {
         .args(["test", "--workspace", "--target-dir"])
         .arg(paths::target())
         .args(arguments)
-        .env("PULSEPATH_BIN_DIR", binaries)
-        .env("PULSEPATH_TOOLS_DIR", paths::tools().join("bin"));
+        .env("PULSEPATH_BIN_DIR", binaries);
     if let Some(sudo) = sudo()? {
         // Only the test programs run as root, so that what cargo builds stays the user's own.
         let runner = format!("{} --preserve-env --", sudo.display());

@@ -19,7 +19,7 @@ const PERIOD: Duration = Duration::from_millis(1);
 /// After this time an unanswered probe counts as lost.
 pub(crate) const REPLY_WINDOW: Duration = Duration::from_millis(250);
 const PORT: u16 = 862;
-/// Answers that are further apart than this show as a gap.
+/// Answers that are further apart than this show as a gap, if probes went unanswered meanwhile.
 const GAP: Duration = Duration::from_millis(25);
 
 /// What one node answered.
@@ -27,13 +27,20 @@ const GAP: Duration = Duration::from_millis(25);
 struct Tally {
     probes: Probes,
     answers: Vec<(Duration, Duration)>,
+    last_sequence: u32,
 }
 
 impl Tally {
-    fn answered(&mut self, at: Duration) {
+    /// A pause counts as the node's silence only if it left a probe unanswered, not if the demo
+    /// itself did not come to ask.
+    fn answered(&mut self, at: Duration, sequence: u32) {
         self.probes.answered += 1;
+        let asked_between = sequence != self.last_sequence.wrapping_add(1);
+        self.last_sequence = sequence;
         match self.answers.last_mut() {
-            Some((_, until)) if at.saturating_sub(*until) <= GAP => *until = at.max(*until),
+            Some((_, until)) if at.saturating_sub(*until) <= GAP || !asked_between => {
+                *until = at.max(*until);
+            }
             _ => self.answers.push((at, at)),
         }
     }
@@ -146,8 +153,10 @@ impl Worker {
         let mut tallies = lock(&self.tallies);
         while let Some(event) = self.prober.poll_event() {
             match event {
-                Event::Reply { target, at, .. } => {
-                    tallies[target.0 as usize].answered(self.clock.at(at));
+                Event::Reply {
+                    target, at, reply, ..
+                } => {
+                    tallies[target.0 as usize].answered(self.clock.at(at), reply.sequence);
                 }
                 Event::Lost { target, .. } => tallies[target.0 as usize].probes.lost += 1,
                 Event::Round { .. } => {}
@@ -165,14 +174,34 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn answers_form_one_stretch_until_there_is_a_gap() {
+    fn tally(answers: &[(u64, u32)]) -> Tally {
         let mut tally = Tally::default();
-        let at = Duration::from_millis;
-        for time in [1, 2, 3, 100, 101] {
-            tally.answered(at(time));
+        for (time, sequence) in answers {
+            tally.answered(Duration::from_millis(*time), *sequence);
         }
-        assert_eq!(tally.answers, [(at(1), at(3)), (at(100), at(101))]);
+        tally
+    }
+
+    fn stretch(from: u64, until: u64) -> (Duration, Duration) {
+        (Duration::from_millis(from), Duration::from_millis(until))
+    }
+
+    #[test]
+    fn unanswered_probes_end_a_stretch_of_answers() {
+        let tally = tally(&[(1, 7), (2, 8), (3, 9), (100, 106), (101, 107)]);
+        assert_eq!(tally.answers, [stretch(1, 3), stretch(100, 101)]);
         assert_eq!(tally.probes.answered, 5);
+    }
+
+    #[test]
+    fn a_pause_of_the_prober_itself_ends_no_stretch() {
+        let tally = tally(&[(1, 7), (2, 8), (100, 9), (101, 10)]);
+        assert_eq!(tally.answers, [stretch(1, 101)]);
+    }
+
+    #[test]
+    fn answers_that_overtake_each_other_end_no_stretch() {
+        let tally = tally(&[(1, 7), (3, 9), (2, 8), (4, 10)]);
+        assert_eq!(tally.answers, [stretch(1, 4)]);
     }
 }
