@@ -1,0 +1,131 @@
+//! Replies that are forged, replayed, duplicated or from elsewhere are counted, and do no harm.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use probe_ebpf::wire::probe::PROBE_LEN;
+use pulsepath_tests::Cluster;
+
+use crate::false_node::FalseNode;
+use crate::probing::Probing;
+
+const ROUNDS: u64 = 20;
+
+/// Probes a node that answers with what `answers` makes of its honest replies.
+fn probe(
+    purpose: &str,
+    mut answers: impl FnMut([u8; PROBE_LEN]) -> Vec<Vec<u8>> + Send + 'static,
+) -> Probing {
+    let cluster = Cluster::new(purpose, 1).unwrap();
+    let node = cluster.node(1);
+    let keys = cluster.keys().node_keys("n1");
+    let address = IpAddr::from(node.ipv4());
+    let key = keys.current().sip();
+    let _node = FalseNode::start(node.netns(), address, key, move |reply, _| answers(reply));
+    let mut probing = Probing::new(cluster.hub());
+    probing.insert(1, keys, &[address]);
+    probing.rounds(ROUNDS);
+    probing
+}
+
+#[test]
+fn duplicates_are_counted_once_each() {
+    let probing = probe("p-dup", |reply| vec![reply.to_vec(); 3]);
+    let stats = probing.stats();
+    assert!(stats.answered >= ROUNDS - 2, "{stats:?}");
+    assert_eq!(stats.answered, probing.replies(1) as u64);
+    assert!(stats.duplicate >= 2 * (stats.answered - 1), "{stats:?}");
+}
+
+#[test]
+fn forged_replies_neither_count_nor_use_the_probe_up() {
+    let mut bit = 0;
+    let probing = probe("p-forge", move |reply| {
+        let mut forged = reply.to_vec();
+        bit = (bit + 7) % (PROBE_LEN * 8);
+        forged[bit / 8] ^= 1 << (bit % 8);
+        vec![forged, reply.to_vec()]
+    });
+    let stats = probing.stats();
+    assert!(stats.answered >= ROUNDS - 2, "{stats:?}");
+    assert!(
+        stats.forged + stats.foreign >= stats.answered - 1,
+        "{stats:?}"
+    );
+    assert_eq!(stats.duplicate, 0);
+}
+
+#[test]
+fn only_forged_replies_are_no_reply() {
+    let probing = probe("p-forged", |mut reply| {
+        reply[PROBE_LEN - 1] ^= 1;
+        vec![reply.to_vec()]
+    });
+    let stats = probing.stats();
+    assert_eq!((stats.answered, probing.replies(1)), (0, 0));
+    assert!(stats.forged >= ROUNDS - 2 && stats.lost > 0, "{stats:?}");
+}
+
+#[test]
+fn replayed_replies_are_not_taken_for_new_ones() {
+    let mut first = None;
+    let probing = probe("p-replay", move |reply| {
+        vec![first.get_or_insert(reply).to_vec()]
+    });
+    assert_eq!(probing.replies(1), 1, "the recorded reply, when it was new");
+    let stats = probing.stats();
+    assert!(stats.duplicate > 0 && stats.late > 0, "{stats:?}");
+}
+
+#[test]
+fn a_nodes_replies_recorded_before_the_prober_started_are_replays() {
+    let cluster = Cluster::new("p-recorded", 1).unwrap();
+    let node = cluster.node(1);
+    let keys = cluster.keys().node_keys("n1");
+    let address = IpAddr::from(node.ipv4());
+    let (recorder, recorded) = std::sync::mpsc::channel();
+    {
+        let record = move |reply: [u8; PROBE_LEN], _| {
+            recorder.send(reply).unwrap();
+            vec![reply.to_vec()]
+        };
+        let _node = FalseNode::start(node.netns(), address, keys.current().sip(), record);
+        let mut earlier = Probing::new(cluster.hub());
+        earlier.insert(1, keys.clone(), &[address]);
+        earlier.until(|probing| probing.replies(1) > 0);
+    }
+    let old = recorded.recv().unwrap().to_vec();
+    let replay = move |_, _| vec![old.clone()];
+    let _node = FalseNode::start(node.netns(), address, keys.current().sip(), replay);
+    let mut probing = Probing::new(cluster.hub());
+    // The same seed, so the same sequence numbers: only the time of sending differs.
+    probing.insert(1, keys, &[address]);
+    probing.until(|probing| probing.stats().replayed > 0);
+    assert_eq!(probing.replies(1), 0);
+}
+
+#[test]
+fn replies_from_strangers_and_other_ports_are_counted_and_ignored() {
+    let cluster = Cluster::new("p-stranger", 2).unwrap();
+    let keys = cluster.keys().node_keys("n1");
+    let address = IpAddr::from(cluster.node(1).ipv4());
+    let bind = |index, port| {
+        let node = cluster.node(index);
+        let bind = || UdpSocket::bind((node.ipv4(), port));
+        node.netns().enter(bind).unwrap().unwrap()
+    };
+    let wrong = [bind(1, 863), bind(2, 862)];
+    let divert = move |reply: [u8; PROBE_LEN], to: SocketAddr| {
+        for socket in &wrong {
+            socket.send_to(&reply, to).unwrap();
+        }
+        Vec::new()
+    };
+    let node = cluster.node(1).netns();
+    let _node = FalseNode::start(node, address, keys.current().sip(), divert);
+    let mut probing = Probing::new(cluster.hub());
+    probing.insert(1, keys, &[address]);
+    probing.rounds(ROUNDS);
+    let stats = probing.stats();
+    assert!(stats.unexpected_source >= 2 * (ROUNDS - 2), "{stats:?}");
+    assert_eq!((stats.answered, probing.replies(1)), (0, 0));
+}
