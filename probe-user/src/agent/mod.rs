@@ -1,6 +1,7 @@
 //! The node's agent: puts the reflector in place, follows the management interface, and beats.
 //!
-//! [`cli`] is all that the binary calls. [`run`] owns the main loop; nobody else writes a map.
+//! [`cli`] is all that the binary calls. [`run`] owns the main loop, and [`place`] what it does about
+//! interfaces; nobody else writes a map.
 //! [`checks`] run beside it, [`metrics`] and [`inspect`] only read.
 
 mod beat;
@@ -10,6 +11,7 @@ mod config;
 mod detach;
 mod inspect;
 mod metrics;
+mod place;
 mod reflector;
 mod run;
 pub mod settings;

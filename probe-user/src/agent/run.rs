@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use probe_ebpf::maps::{KEY_SLOTS, LocalChecks, MAX_ADDRESSES, ProbeKey};
+use probe_ebpf::maps::{KEY_SLOTS, LocalChecks, ProbeKey};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -14,22 +14,18 @@ use tracing::{info, warn};
 
 use super::beat::Beat;
 use super::checks::Checks;
-use super::reflector::{Reflector, ReflectorError, may_fall_back};
+use super::reflector::Reflector;
 use super::settings::Settings;
 use super::status::{SharedStatus, Status};
-use super::{config, in_words, metrics};
+use super::{config, metrics};
 use crate::http::{HttpError, Serve};
-use crate::interfaces::{Interface, Management, NotFound, Watch};
-use crate::kernel::{Attachment, KernelError, KernelLog};
+use crate::interfaces::{Interface, Management, Watch};
+use crate::kernel::KernelLog;
 use crate::keys::NodeKeys;
 use crate::logging;
 
 /// The kernel's log lines are chosen by `log.kernel`; whatever it makes is shown.
 const LOG_FILTER: &str = "info,pulsepath_ebpf=trace";
-/// How often the interfaces are looked at although no change was heard of.
-const LOOK: Duration = Duration::from_secs(10);
-/// The same while something is missing.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// How often the kernel programs' log is emptied, where there is one.
 const LOG_PERIOD: Duration = Duration::from_millis(50);
@@ -82,25 +78,23 @@ impl Signals {
     }
 }
 
-/// What the reflector waits for, or `None` if it is in place.
-type Missing = Option<String>;
-
-struct Agent {
-    settings: Settings,
-    management: Management,
-    keys: [ProbeKey; KEY_SLOTS],
-    reflector: Reflector,
-    beat: Beat,
+/// The agent at work.
+pub(super) struct Agent {
+    pub(super) settings: Settings,
+    pub(super) management: Management,
+    pub(super) keys: [ProbeKey; KEY_SLOTS],
+    pub(super) reflector: Reflector,
+    pub(super) beat: Beat,
     checks: Checks,
-    watch: Watch,
-    status: SharedStatus,
-    ready: watch::Sender<Result<(), String>>,
+    pub(super) watch: Watch,
+    pub(super) status: SharedStatus,
+    pub(super) ready: watch::Sender<Result<(), String>>,
     /// The management interface as it was last seen.
-    interface: Option<Interface>,
+    pub(super) interface: Option<Interface>,
     /// The management addresses as they were last seen.
-    addresses: Vec<IpAddr>,
+    pub(super) addresses: Vec<IpAddr>,
     /// Whether the reflector has been in place once: from then on the agent beats.
-    was_in_place: bool,
+    pub(super) was_in_place: bool,
 }
 
 impl Agent {
@@ -177,9 +171,7 @@ impl Agent {
             tokio::select! {
                 biased;
                 signal = signals.any() => {
-                    info!(signal, "draining: the kernel goes on answering");
-                    self.reflector.set_beat(self.beat.drain())?;
-                    return Ok(());
+                    return self.drain(signal);
                 }
                 ended = &mut http => {
                     ended.context("the HTTP server panicked")??;
@@ -190,6 +182,15 @@ impl Agent {
                 () = sleep_until(look) => look = self.look().await?,
             }
         }
+    }
+
+    fn drain(&mut self, signal: &str) -> Result<()> {
+        self.reflector.set_beat(self.beat.drain())?;
+        match self.reflector {
+            Reflector::Kernel(_) => info!(signal, "draining: the kernel goes on answering"),
+            Reflector::UserSpace(_) => warn!(signal, "stopping: nothing answers from now on"),
+        }
+        Ok(())
     }
 
     fn beat_ticks(&self) -> Interval {
@@ -209,172 +210,6 @@ impl Agent {
             status.beats += 1;
         }
         Ok(())
-    }
-
-    /// Looks at the interfaces, and puts the reflector where it belongs now. Returns when to look
-    /// again.
-    async fn look(&mut self) -> Result<Instant> {
-        if !self.reflector.is_in_place() {
-            bail!(
-                "the pins below {} have been removed while this agent ran (`detach --force`?)",
-                self.settings.pin_dir.display()
-            );
-        }
-        let interfaces = self.watch.interfaces().await?;
-        let missing = match self.place(&interfaces) {
-            Ok(missing) => missing,
-            // Before it was ever in place, an error is the operator's to see at once. Later the
-            // agent goes on and tries again.
-            Err(error) if !self.was_in_place => return Err(error),
-            Err(error) => Some(in_words(error.as_ref())),
-        };
-        self.was_in_place |= missing.is_none();
-        let wait = if missing.is_none() { LOOK } else { LOOK_AGAIN };
-        self.set_ready(missing.map_or(Ok(()), Err));
-        Ok(Instant::now() + wait)
-    }
-
-    fn place(&mut self, interfaces: &[Interface]) -> Result<Missing> {
-        let previous = self.interface.as_ref().map(|interface| interface.index);
-        let management = match self.management.choose(interfaces, previous) {
-            Ok(interface) => interface.clone(),
-            Err(missing) => {
-                self.note_missing(&missing);
-                return Ok(Some(missing.to_string()));
-            }
-        };
-        self.note_interface(&management);
-        let addresses = self.management.addresses_on(&management);
-        if addresses.is_empty() {
-            return Ok(Some(format!("{} has no address", management.name)));
-        }
-        self.note_addresses(&addresses);
-        let loopback = interfaces.iter().find(|interface| interface.loopback);
-        let config = config::probe_config(&self.settings, &addresses);
-        let setting = self.settings.reflector.attach;
-        let placed = self
-            .reflector
-            .place(&config, &addresses, &management, loopback, setting);
-        let (attachments, missing) = match placed {
-            Ok(placed) => placed,
-            Err(ReflectorError::Kernel(error))
-                if !self.was_in_place && may_fall_back(&self.settings, &error) =>
-            {
-                self.fall_back(&error)?;
-                return self.place(interfaces);
-            }
-            Err(error) => match error.missing() {
-                Some(missing) => return Ok(Some(missing)),
-                None => return Err(error.into()),
-            },
-        };
-        self.note_attachments(attachments);
-        Ok(missing.map(|error| format!("the node cannot probe itself: {}", in_words(&error))))
-    }
-
-    /// Replaces kernel programs that cannot be attached by the reflector in user space.
-    fn fall_back(&mut self, cause: &KernelError) -> Result<()> {
-        let (mut reflector, kind) = Reflector::fall_back(cause)?;
-        reflector.set_keys(self.keys)?;
-        reflector.set_beat(self.beat.prepare()?)?;
-        let mut status = self.status.lock();
-        status.view = reflector.view()?;
-        status.kind = kind;
-        self.reflector = reflector;
-        Ok(())
-    }
-
-    fn note_missing(&mut self, missing: &NotFound) {
-        if let Some(gone) = self.interface.take() {
-            warn!(interface = gone.name, "the management interface is gone");
-            self.note_attachments(Vec::new());
-        } else if !self
-            .ready
-            .borrow()
-            .as_ref()
-            .is_err_and(|reason| *reason == missing.to_string())
-        {
-            warn!(%missing, "waiting for the management interface");
-        }
-    }
-
-    fn note_interface(&mut self, now: &Interface) {
-        match &self.interface {
-            Some(before) if before.index == now.index => {
-                if before.name != now.name {
-                    info!(
-                        from = before.name,
-                        to = now.name,
-                        "the management interface was renamed"
-                    );
-                }
-                if before.up != now.up {
-                    let state = if now.up { "up" } else { "down" };
-                    info!(
-                        interface = now.name,
-                        state, "the management interface changed"
-                    );
-                }
-            }
-            _ => info!(
-                interface = now.name,
-                index = now.index,
-                "found the management interface"
-            ),
-        }
-        self.interface = Some(now.clone());
-    }
-
-    fn note_addresses(&mut self, now: &[IpAddr]) {
-        if self.addresses == now {
-            return;
-        }
-        info!(addresses = ?now, "answering on these addresses");
-        if let Some(surplus) = now
-            .get(MAX_ADDRESSES..)
-            .filter(|surplus| !surplus.is_empty())
-        {
-            warn!(
-                ?surplus,
-                "these addresses do not answer: there are too many"
-            );
-        }
-        self.addresses = now.to_vec();
-    }
-
-    fn note_attachments(&mut self, attachments: Vec<Attachment>) {
-        let mut status = self.status.lock();
-        if status.attachments == attachments {
-            return;
-        }
-        for new in attachments
-            .iter()
-            .filter(|new| !status.attachments.contains(new))
-        {
-            info!(
-                interface = new.interface,
-                mode = %new.mode,
-                reason = new.reason,
-                link = new.link_id,
-                "the reflector is attached"
-            );
-        }
-        status.attachments = attachments;
-        status.changes += 1;
-    }
-
-    fn set_ready(&self, now: Result<(), String>) {
-        self.ready.send_if_modified(|ready| {
-            if *ready == now {
-                return false;
-            }
-            match &now {
-                Ok(()) => info!("ready"),
-                Err(reason) => warn!(reason, "not ready"),
-            }
-            *ready = now.clone();
-            true
-        });
     }
 }
 

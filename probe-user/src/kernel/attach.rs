@@ -10,7 +10,8 @@ use serde::Serialize;
 use tracing::info;
 
 use super::Kernel;
-use super::error::{self, KernelError, is_before, os_error};
+use super::cause::{self, is_before, os_error};
+use super::error::KernelError;
 use super::kernel_programs::{REFLECT_TCX, REFLECT_XDP, tcx, xdp};
 use super::links::{self, LinkKind, PinnedLink};
 use super::mode::{AttachSetting, Choice, Mode, choices};
@@ -248,7 +249,7 @@ fn refused(interface: &Interface, mode: Mode, source: ProgramError) -> KernelErr
             source: std::io::Error::from_raw_os_error(code),
         },
         // https://git.kernel.org/torvalds/c/e420bed02507
-        Some(code) if mode == Mode::Tcx && is_before(6, 6) => error::too_old("TCX", 6, 6, code),
+        Some(code) if mode == Mode::Tcx && is_before(6, 6) => cause::too_old("TCX", 6, 6, code),
         _ => KernelError::Refused {
             interface: name(),
             mode,

@@ -9,6 +9,7 @@
 //! of netlink, sockets or tasks.
 
 mod attach;
+mod cause;
 mod error;
 mod kernel_programs;
 mod layout;
@@ -57,8 +58,9 @@ impl Kernel {
         maps::check_pinned(layout.directory())?;
         let programs = kernel_programs::load(layout.directory(), log)?;
         let mut maps = Maps::open(layout.directory())?;
-        for directory in older {
-            migrate::carry_over(&directory, layout.directory())?;
+        // The newest of them knows best; once it is carried over, the others are left alone.
+        for directory in older.iter().rev() {
+            migrate::carry_over(directory, layout.directory())?;
         }
         maps.name_counters()?;
         maps.begin_incarnation()?;

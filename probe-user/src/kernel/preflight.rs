@@ -7,7 +7,8 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, setrlimit};
 use nix::sys::statfs::{self, FsType};
 use tracing::debug;
 
-use super::error::{KernelError, is_before};
+use super::cause::is_before;
+use super::error::KernelError;
 use super::kernel_programs;
 
 /// BPF_FS_MAGIC of `linux/magic.h`.

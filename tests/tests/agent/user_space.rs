@@ -110,3 +110,42 @@ fn plain_stamp_is_answered_to_configured_sources_only() {
         );
     }
 }
+
+/// An S-BFD packet (RFC 7880) of an initiator: state Up, Demand, no authentication.
+fn ask_sbfd(cluster: &Cluster, discriminator: u32) -> Option<[u8; 24]> {
+    let socket = cluster
+        .hub()
+        .enter(|| UdpSocket::bind("0.0.0.0:0"))
+        .unwrap()
+        .unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(300)))
+        .unwrap();
+    socket.connect((cluster.node(1).ipv4(), 7784)).unwrap();
+    let mut request = [
+        0x20, 0xc2, 3, 24, 0, 0, 0, 9, 0, 0, 0, 0, 0, 1, 0x86, 0xa0, 0, 1, 0x86, 0xa0, 0, 0, 0, 0,
+    ];
+    request[8..12].copy_from_slice(&discriminator.to_be_bytes());
+    socket.send(&request).ok()?;
+    let mut reply = [0; 24];
+    (socket.recv(&mut reply).ok()? == 24).then_some(reply)
+}
+
+#[test]
+fn sbfd_is_answered_up_under_the_nodes_discriminator_only() {
+    let cluster = one_node("sbfd");
+    let node = cluster.node(1);
+    let sources = "sources = ['10.77.0.0/24']";
+    let settings = format!("sbfd = {{ enabled = true, discriminator = 77, {sources} }}");
+    let _agent = start_without_permission(node, &settings);
+    wait_until_ready(node);
+    let up = 0xc0;
+    let reply = eventually(SOON, || {
+        ask_sbfd(&cluster, 77).filter(|reply| reply[1] & 0xc0 == up)
+    });
+    assert_eq!(
+        (&reply[4..8], &reply[8..12]),
+        (&77_u32.to_be_bytes()[..], &9_u32.to_be_bytes()[..])
+    );
+    assert_eq!(ask_sbfd(&cluster, 78), None);
+}

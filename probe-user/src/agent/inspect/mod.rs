@@ -18,7 +18,8 @@ pub(super) async fn inspect(pin_dir: &Path, output: Output) -> Result<()> {
     let directory = kernel::version_directory(pin_dir);
     if !directory.exists() {
         bail!(
-            "nothing is pinned in {}: no agent has run here, or everything was detached",
+            "nothing is pinned in {}: no agent has run here, everything was detached, or the agent \
+             answers from user space (its metrics tell)",
             directory.display()
         );
     }
