@@ -94,7 +94,10 @@ impl Cluster {
              link set br0 up\n",
         )?;
         let pins = PinDir::new(purpose)?;
-        let files = tempfile::Builder::new().prefix(unique::PREFIX).tempdir()?;
+        let files = tempfile::Builder::new()
+            .prefix(&unique::name(purpose))
+            .rand_bytes(0)
+            .tempdir()?;
         let keys = ClusterKeys::generate(1)?;
         keys.write_new(files.path().join(CLUSTER_KEY))?;
         let nodes = (1..=count)

@@ -15,21 +15,23 @@ use crate::unique;
 /// The directory of all pin directories.
 pub(crate) const BPFFS: &str = "/sys/fs/bpf";
 
-/// Removes the namespaces and pin directories of runs that no longer live. A second call in the
+/// Removes the namespaces, pins and files of runs that no longer live. A second call in the
 /// same process does nothing.
 pub fn sweep_once() {
     static ONCE: Once = Once::new();
     ONCE.call_once(sweep);
 }
 
-/// Removes the namespaces and pin directories of runs that no longer live.
+/// Removes the namespaces, pins and files of runs that no longer live.
 pub fn sweep() {
     for name in leftovers(Path::new("/run/netns")) {
         // Two sweepers may meet here: whoever comes second finds nothing, and that is fine.
         let _ = run(Command::new("ip").args(["netns", "delete", &name]));
     }
-    for name in leftovers(Path::new(BPFFS)) {
-        let _ = fs::remove_dir_all(PathBuf::from(BPFFS).join(name));
+    for parent in [PathBuf::from(BPFFS), std::env::temp_dir()] {
+        for name in leftovers(&parent) {
+            let _ = fs::remove_dir_all(parent.join(name));
+        }
     }
 }
 

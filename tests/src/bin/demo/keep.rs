@@ -35,7 +35,7 @@ pub(crate) fn invite(scene: &Scene) -> Result<()> {
          # what the kernel of n2 knows\n\
          bpftool map dump pinned {pins}/v1/AGENT_BEAT\n\
          bpftool map dump pinned {pins}/v1/PROBERS\n\
-         {bin}/pulsepath-agent inspect --pin-dir {pins}\n\
+         {inside} {bin}/pulsepath-agent inspect --pin-dir {pins}\n\
          # what its agent says\n\
          {inside} curl -s http://127.0.0.1:{AGENT_HTTP}/metrics\n\
          # a probe from the hub, like ping\n\
