@@ -5,19 +5,22 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use probe_ebpf::maps::MAX_ADDRESSES;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
 use super::reflector::{Reflector, ReflectorError, may_fall_back};
 use super::run::Agent;
 use super::{config, in_words};
-use crate::interfaces::{Interface, NotFound};
+use crate::interfaces::{Interface, NotFound, Watch};
 use crate::kernel::{Attachment, KernelError};
 
 /// How often the interfaces are looked at although no change was heard of.
 const LOOK: Duration = Duration::from_secs(10);
 /// The same while something is missing.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// How long the kernel may take to list the interfaces.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the reflector waits for, or `None` if it is in place.
 type Missing = Option<String>;
@@ -32,7 +35,11 @@ impl Agent {
                 self.settings.pin_dir.display()
             );
         }
-        let interfaces = self.watch.interfaces().await?;
+        let interfaces = match timeout(PATIENCE, self.watch.interfaces()).await {
+            Ok(Ok(interfaces)) => interfaces,
+            Ok(Err(error)) => return self.watch_anew(&in_words(&error)),
+            Err(_) => return self.watch_anew("no answer"),
+        };
         let missing = match self.place(&interfaces) {
             Ok(missing) => missing,
             // Before it was ever in place, an error is the operator's to see at once. Later the
@@ -44,6 +51,16 @@ impl Agent {
         let wait = if missing.is_none() { LOOK } else { LOOK_AGAIN };
         self.set_ready(missing.map_or(Ok(()), Err));
         Ok(Instant::now() + wait)
+    }
+
+    /// A netlink socket can fail for good, for instance by an overrun.
+    fn watch_anew(&mut self, reason: &str) -> Result<Instant> {
+        warn!(
+            reason,
+            "cannot list the interfaces: opening another netlink socket"
+        );
+        self.watch = Watch::new()?;
+        Ok(Instant::now() + LOOK_AGAIN)
     }
 
     fn place(&mut self, interfaces: &[Interface]) -> Result<Missing> {
@@ -86,6 +103,10 @@ impl Agent {
 
     /// Replaces kernel programs that cannot be attached by the reflector in user space.
     fn fall_back(&mut self, cause: &KernelError) -> Result<()> {
+        if let Reflector::Kernel(kernel) = &mut self.reflector {
+            // What answers elsewhere would go on with a beat that nobody renews.
+            kernel.detach_others(&[])?;
+        }
         let (mut reflector, kind) = Reflector::fall_back(cause)?;
         reflector.set_keys(self.keys)?;
         reflector.set_beat(self.beat.prepare()?)?;

@@ -1,20 +1,20 @@
 //! Attaching to an interface, in the best mode it offers.
 
-use std::path::Path;
+use std::io;
+use std::os::fd::AsFd;
 
-use aya::programs::links::FdLink;
-use aya::programs::tc::TcAttachOptions;
-use aya::programs::{LinkOrder, ProgramError, TcAttachType, XdpMode, loaded_programs};
+use aya::programs::loaded_programs;
 use nix::libc;
 use serde::Serialize;
 use tracing::info;
 
 use super::Kernel;
-use super::cause::{self, is_before, os_error};
+use super::cause::{self, is_before};
 use super::error::KernelError;
-use super::kernel_programs::{REFLECT_TCX, REFLECT_XDP, tcx, xdp};
+use super::kernel_programs::{tcx, xdp};
 use super::links::{self, LinkKind, PinnedLink};
 use super::mode::{AttachSetting, Choice, Mode, choices};
+use super::sys::{self, Hook};
 use crate::interfaces::Interface;
 
 /// The reflector on an interface.
@@ -66,7 +66,10 @@ impl Kernel {
             match self.switch(interface, present.as_ref(), choice.mode) {
                 Ok(link) => return Ok(attachment(interface, choice, &link)),
                 Err(error @ KernelError::NoInterface { .. }) => return Err(error),
-                Err(error) => tried = Some((choice, error)),
+                Err(error) => {
+                    info!(interface = interface.name, mode = %choice.mode, %error, "not to be had");
+                    tried = Some((choice, error));
+                }
             }
         }
         Err(tried.map_or_else(|| no_interface(interface), |(_, error)| error))
@@ -138,53 +141,20 @@ impl Kernel {
     }
 
     fn attach_new(&mut self, interface: &Interface, mode: Mode) -> Result<PinnedLink, KernelError> {
-        let link = match mode {
-            Mode::Native => self.attach_xdp(interface, mode, XdpMode::Driver)?,
-            Mode::Generic => self.attach_xdp(interface, mode, XdpMode::Skb)?,
-            Mode::Tcx => self.attach_tcx(interface)?,
-        };
         let path = mode.kind().pin(self.layout.directory(), interface.index);
-        pin(link, &path)?;
-        links::scan(self.layout.directory())?
-            .into_iter()
-            .find(|link| link.path == path)
-            .ok_or_else(|| no_interface(interface))
-    }
-
-    fn attach_xdp(
-        &mut self,
-        interface: &Interface,
-        mode: Mode,
-        xdp_mode: XdpMode,
-    ) -> Result<FdLink, KernelError> {
-        let xdp = xdp(&mut self.programs)?;
-        let id = xdp
-            .attach_to_if_index(interface.index, xdp_mode)
+        let (program, hook) = match mode {
+            Mode::Native => (xdp(&mut self.programs)?.fd(), Hook::XDP_NATIVE),
+            Mode::Generic => (xdp(&mut self.programs)?.fd(), Hook::XDP_GENERIC),
+            Mode::Tcx => (tcx(&mut self.programs)?.fd(), Hook::TCX_INGRESS),
+        };
+        let program = program.map_err(|source| KernelError::Program {
+            action: "attach",
+            program: mode.kind().program(),
+            source,
+        })?;
+        sys::attach(program.as_fd(), interface.index, hook, &path)
             .map_err(|source| refused(interface, mode, source))?;
-        let link = xdp
-            .take_link(id)
-            .map_err(|source| program_error(REFLECT_XDP, source))?;
-        // Where the kernel refuses a link, aya attaches by netlink instead. That would end with
-        // this process, so it is undone by dropping it.
-        FdLink::try_from(link).map_err(|_| KernelError::NotPinnable {
-            interface: interface.name.clone(),
-            mode,
-        })
-    }
-
-    fn attach_tcx(&mut self, interface: &Interface) -> Result<FdLink, KernelError> {
-        let tcx = tcx(&mut self.programs)?;
-        let first = TcAttachOptions::TcxOrder(LinkOrder::first());
-        let id = tcx
-            .attach_with_options(&interface.name, TcAttachType::Ingress, first)
-            .map_err(|source| refused(interface, Mode::Tcx, source))?;
-        let link = tcx
-            .take_link(id)
-            .map_err(|source| program_error(REFLECT_TCX, source))?;
-        FdLink::try_from(link).map_err(|_| KernelError::NotPinnable {
-            interface: interface.name.clone(),
-            mode: Mode::Tcx,
-        })
+        links::examine(path)
     }
 }
 
@@ -209,45 +179,24 @@ fn attachment(interface: &Interface, choice: Choice, link: &PinnedLink) -> Attac
     }
 }
 
-fn pin(link: FdLink, path: &Path) -> Result<(), KernelError> {
-    link.pin(path).map(drop).map_err(|source| KernelError::Pin {
-        path: path.to_owned(),
-        source,
-    })
-}
-
 fn no_interface(interface: &Interface) -> KernelError {
     KernelError::NoInterface {
         interface: interface.name.clone(),
     }
 }
 
-fn program_error(program: &'static str, source: ProgramError) -> KernelError {
-    KernelError::Program {
-        action: "attach",
-        program,
-        source,
-    }
-}
-
-fn refused(interface: &Interface, mode: Mode, source: ProgramError) -> KernelError {
+fn refused(interface: &Interface, mode: Mode, source: io::Error) -> KernelError {
     let name = || interface.name.clone();
-    if let ProgramError::XdpError(_) = &source {
-        return KernelError::NotPinnable {
-            interface: name(),
-            mode,
-        };
-    }
-    match os_error(&source) {
+    match source.raw_os_error() {
         Some(libc::EBUSY | libc::EEXIST) if mode != Mode::Tcx => KernelError::XdpBusy {
             interface: name(),
             holder: holder(interface),
         },
         Some(libc::ENODEV) => no_interface(interface),
-        Some(code @ (libc::EPERM | libc::EACCES)) => KernelError::Permission {
-            action: format!("attach {mode} to {}", interface.name),
-            source: std::io::Error::from_raw_os_error(code),
-        },
+        Some(libc::EPERM | libc::EACCES) => {
+            let action = format!("attach {mode} to {}", interface.name);
+            KernelError::Permission { action, source }
+        }
         // https://git.kernel.org/torvalds/c/e420bed02507
         Some(code) if mode == Mode::Tcx && is_before(6, 6) => cause::too_old("TCX", 6, 6, code),
         _ => KernelError::Refused {

@@ -229,15 +229,7 @@ pub enum KernelError {
         mode: Mode,
         /// What the kernel said.
         #[source]
-        source: ProgramError,
-    },
-    /// The kernel attached the program in a way that cannot be pinned.
-    #[error("{mode} on {interface} cannot be pinned: the kernel gives no link for it")]
-    NotPinnable {
-        /// The interface.
-        interface: String,
-        /// What was tried.
-        mode: Mode,
+        source: io::Error,
     },
 }
 
@@ -253,7 +245,6 @@ impl KernelError {
                 | Self::MemoryLock(_)
                 | Self::Rejected { .. }
                 | Self::Refused { .. }
-                | Self::NotPinnable { .. }
         )
     }
 }

@@ -33,7 +33,7 @@ impl LinkKind {
         }
     }
 
-    const fn program(self) -> &'static str {
+    pub(super) const fn program(self) -> &'static str {
         match self {
             Self::Xdp => REFLECT_XDP,
             Self::Tcx => REFLECT_TCX,
@@ -75,7 +75,8 @@ pub fn scan(directory: &Path) -> Result<Vec<PinnedLink>, KernelError> {
     Ok(links)
 }
 
-fn examine(path: PathBuf) -> Result<PinnedLink, KernelError> {
+/// Asks what a pinned link holds.
+pub(super) fn examine(path: PathBuf) -> Result<PinnedLink, KernelError> {
     let info = sys::link_info(&path).map_err(KernelError::file("examine the link", &path))?;
     let kind = match info.link_type {
         sys::LINK_TYPE_XDP => LinkKind::Xdp,

@@ -1,11 +1,11 @@
-//! The calls of bpf(2) that aya does not offer: what a pinned link is attached to, detaching it
-//! at once, and map values of a size that is known only at run time.
+//! The calls of bpf(2) that aya does not offer, or not in the way it takes here: links, and map
+//! values of a size that is known only at run time.
 
 #![expect(unsafe_code, reason = "raw system calls")]
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -14,8 +14,10 @@ use nix::libc;
 
 const BPF_MAP_LOOKUP_ELEM: libc::c_long = 1;
 const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
+const BPF_OBJ_PIN: libc::c_long = 6;
 const BPF_OBJ_GET: libc::c_long = 7;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
+const BPF_LINK_CREATE: libc::c_long = 28;
 const BPF_LINK_DETACH: libc::c_long = 34;
 
 /// BPF_LINK_TYPE_XDP and BPF_LINK_TYPE_TCX of `enum bpf_link_type`.
@@ -35,9 +37,46 @@ pub(super) struct LinkInfo {
     attach_type: u32,
 }
 
+/// Where a link is to be made: `enum bpf_attach_type`, and flags that depend on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hook {
+    attach_type: u32,
+    flags: u32,
+}
+
+impl Hook {
+    /// XDP in the network stack (XDP_FLAGS_SKB_MODE).
+    pub(super) const XDP_GENERIC: Self = Self {
+        attach_type: 37,
+        flags: 1 << 1,
+    };
+    /// XDP in the driver (XDP_FLAGS_DRV_MODE).
+    pub(super) const XDP_NATIVE: Self = Self {
+        attach_type: 37,
+        flags: 1 << 2,
+    };
+    /// TCX ingress, before all others (BPF_F_BEFORE).
+    pub(super) const TCX_INGRESS: Self = Self {
+        attach_type: 46,
+        flags: 1 << 3,
+    };
+}
+
 #[derive(Default)]
 #[repr(C)]
-struct ObjectGet {
+struct LinkCreate {
+    program: u32,
+    interface_index: u32,
+    attach_type: u32,
+    flags: u32,
+    relative: u32,
+    pad: u32,
+    expected_revision: u64,
+}
+
+#[derive(Default)]
+#[repr(C)]
+struct Object {
     path: u64,
     descriptor: u32,
     flags: u32,
@@ -55,6 +94,40 @@ struct InfoByDescriptor {
 #[repr(C)]
 struct LinkDetach {
     descriptor: u32,
+}
+
+/// Attaches a program to an interface and pins the link.
+///
+/// aya would do, save that its XDP falls back to netlink where the kernel refuses a link with
+/// EINVAL; such an attachment cannot be pinned, and turning it into a link leaves it behind.
+pub(super) fn attach(
+    program: BorrowedFd<'_>,
+    interface_index: u32,
+    hook: Hook,
+    pin: &Path,
+) -> io::Result<()> {
+    let mut create = LinkCreate {
+        program: program.as_raw_fd() as u32,
+        interface_index,
+        attach_type: hook.attach_type,
+        flags: hook.flags,
+        ..LinkCreate::default()
+    };
+    // SAFETY: `create` is the layout of bpf_attr for this command.
+    let descriptor = unsafe { bpf(BPF_LINK_CREATE, &mut create) }?;
+    // SAFETY: the kernel has just handed out this descriptor; nobody else knows it.
+    let link = unsafe { OwnedFd::from_raw_fd(descriptor as i32) };
+
+    let path = CString::new(pin.as_os_str().as_bytes())?;
+    let mut object = Object {
+        path: path.as_ptr() as u64,
+        descriptor: link.as_raw_fd() as u32,
+        ..Object::default()
+    };
+    // SAFETY: `object` is the layout of bpf_attr for this command, and points to a string that
+    // lives through the call.
+    unsafe { bpf(BPF_OBJ_PIN, &mut object) }?;
+    Ok(())
 }
 
 /// Opens a pin and asks what link it holds.
@@ -88,9 +161,9 @@ pub(super) fn detach_link(pin: &Path) -> io::Result<()> {
 
 fn open_pin(pin: &Path) -> io::Result<OwnedFd> {
     let path = CString::new(pin.as_os_str().as_bytes())?;
-    let mut get = ObjectGet {
+    let mut get = Object {
         path: path.as_ptr() as u64,
-        ..ObjectGet::default()
+        ..Object::default()
     };
     // SAFETY: `get` is the layout of bpf_attr for this command, and points to a string that lives
     // through the call.

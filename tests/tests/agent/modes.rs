@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use aya::programs::{SchedClassifier, TcAttachType};
 use pulsepath_tests::{Cluster, Node};
 
 use crate::bpf::{bpftool, pins};
@@ -148,4 +149,38 @@ fn a_forced_mode_that_fails_leaves_the_earlier_one_answering() {
     assert!(said.contains("br1 refuses native XDP"), "{said}");
     assert!(prober(&cluster).ask().is_some());
     assert_eq!(mode(node, "br1").as_deref(), Some("generic"));
+}
+
+#[test]
+fn the_tcx_reflector_comes_before_programs_that_were_there() {
+    let cluster = Cluster::new("agent-order", 2).unwrap();
+    let node = cluster.node(1);
+    start(cluster.node(2), "").terminate().unwrap();
+    let foreign = pins(cluster.node(2)).join("reflect_tcx");
+    let attach = || {
+        let mut program = SchedClassifier::from_pin(foreign).unwrap();
+        program.attach("eth0", TcAttachType::Ingress).unwrap();
+        program
+    };
+    let foreign = node.netns().enter(attach).unwrap();
+
+    let _agent = start(node, &forced("tcx"));
+    let query = || {
+        SchedClassifier::query_tcx("eth0", TcAttachType::Ingress)
+            .unwrap()
+            .1
+    };
+    let order: Vec<_> = node
+        .netns()
+        .enter(query)
+        .unwrap()
+        .iter()
+        .map(|it| it.id())
+        .collect();
+    let links = probe_user::kernel::scan_links(&pins(node)).unwrap();
+    let ours = links
+        .iter()
+        .find(|link| link.path.ends_with("link_2_tcx"))
+        .unwrap();
+    assert_eq!(order, [ours.program_id, foreign.info().unwrap().id()]);
 }
