@@ -1,8 +1,8 @@
 //! The node's agent: puts the reflector in place, follows the management interface, and beats.
 //!
-//! [`cli`] is all that the binary calls. [`run`] owns the main loop, and [`place`] what it does about
+//! [`cli`] is all that the binary calls. `run` owns the main loop, and `place` what it does about
 //! interfaces; nobody else writes a map.
-//! [`checks`] run beside it, [`metrics`] and [`inspect`] only read.
+//! `checks` run beside it, `metrics` and `inspect` only read.
 
 mod beat;
 mod checks;

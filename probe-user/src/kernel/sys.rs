@@ -37,6 +37,10 @@ pub(super) struct LinkInfo {
     attach_type: u32,
 }
 
+/// Of `enum bpf_attach_type`.
+const BPF_XDP: u32 = 37;
+const BPF_TCX_INGRESS: u32 = 46;
+
 /// Where a link is to be made: `enum bpf_attach_type`, and flags that depend on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hook {
@@ -47,17 +51,17 @@ pub(super) struct Hook {
 impl Hook {
     /// XDP in the network stack (XDP_FLAGS_SKB_MODE).
     pub(super) const XDP_GENERIC: Self = Self {
-        attach_type: 37,
+        attach_type: BPF_XDP,
         flags: 1 << 1,
     };
     /// XDP in the driver (XDP_FLAGS_DRV_MODE).
     pub(super) const XDP_NATIVE: Self = Self {
-        attach_type: 37,
+        attach_type: BPF_XDP,
         flags: 1 << 2,
     };
     /// TCX ingress, before all others (BPF_F_BEFORE).
     pub(super) const TCX_INGRESS: Self = Self {
-        attach_type: 46,
+        attach_type: BPF_TCX_INGRESS,
         flags: 1 << 3,
     };
 }
