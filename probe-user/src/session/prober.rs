@@ -177,19 +177,16 @@ impl Prober {
 
     /// Begins the rounds that are due.
     pub fn poll(&mut self, now: Instant) {
-        while let Some((due, handle)) = self.schedule.take_due(now) {
-            if self.registry.get_mut(handle).is_none() {
-                continue;
-            }
-            let lag = now - due;
-            self.stats.lag.observe(lag);
-            let next = if lag < self.settings.period {
-                self.begin_round(now, due, handle);
-                due + self.settings.period
+        while let Some(due) = self
+            .schedule
+            .take_due(now, |handle| self.registry.has(handle))
+        {
+            self.stats.lag.observe(due.lag);
+            if due.missed == 0 {
+                self.begin_round(now, due.at, due.handle);
             } else {
-                due + self.skip_rounds(lag, handle)
-            };
-            self.schedule.put(next, handle);
+                self.skip_rounds(due.missed, due.handle);
+            }
         }
     }
 
@@ -234,18 +231,14 @@ impl Prober {
             });
     }
 
-    /// Leaves out the rounds up to now, and returns how long they would have taken. Going on with
-    /// the next one, at its own time, rather than with the last one at once, keeps a prober that
-    /// was held up from probing all its targets in one burst.
-    fn skip_rounds(&mut self, lag: Duration, handle: Handle) -> Duration {
-        let period = self.settings.period.as_nanos();
-        let skipped = lag.as_nanos() / period + 1;
-        let time = Duration::from_nanos((skipped * period) as u64);
+    /// Leaves out rounds. Going on with the next one at its own time, rather than with the last
+    /// one at once, keeps a prober that was held up from probing all its targets in one burst.
+    fn skip_rounds(&mut self, missed: u64, handle: Handle) {
+        let period = self.settings.period.as_nanos() as u64;
         if let Some(target) = self.registry.get_mut(handle) {
-            target.excuse(time);
+            target.excuse(Duration::from_nanos(period * missed));
         }
-        self.stats.skipped_rounds += skipped as u64;
-        time
+        self.stats.skipped_rounds += missed;
     }
 
     /// When [`poll`](Self::poll) is next worth calling. `None`: there is no target.

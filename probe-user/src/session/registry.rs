@@ -43,6 +43,11 @@ impl Registry {
         self.by_address.get(&address).copied()
     }
 
+    pub(super) fn has(&self, handle: Handle) -> bool {
+        let slot = &self.slots[handle.index as usize];
+        slot.generation == handle.generation
+    }
+
     pub(super) fn get_mut(&mut self, handle: Handle) -> Option<&mut TargetState> {
         let slot = &mut self.slots[handle.index as usize];
         slot.target

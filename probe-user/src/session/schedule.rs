@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::time::{Duration, Instant};
 
 use super::registry::Handle;
@@ -9,6 +10,17 @@ use super::registry::Handle;
 /// 2^64 divided by the golden ratio: its multiples, modulo 2^64, are spread evenly however many
 /// of them are taken.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A target's turn.
+pub(super) struct Due {
+    /// For when it was scheduled.
+    pub(super) at: Instant,
+    pub(super) handle: Handle,
+    /// By how much it comes too late.
+    pub(super) lag: Duration,
+    /// Rounds that have been missed, this one included; 0 if it is to begin now.
+    pub(super) missed: u64,
+}
 
 /// One entry per target, ordered by time. Entries of targets that are gone fall out when due.
 #[derive(Debug)]
@@ -37,25 +49,51 @@ impl Schedule {
         let phase = (u128::from(fraction) * period) >> 64;
         let passed = now.saturating_duration_since(epoch).as_nanos() % period;
         let wait = (phase + period - passed) % period;
-        self.put(now + Duration::from_nanos(wait as u64), handle);
+        self.due.push(Reverse((now + nanos(wait), handle)));
     }
 
-    /// Sets when a target's next round is due.
-    pub(super) fn put(&mut self, due: Instant, handle: Handle) {
-        self.due.push(Reverse((due, handle)));
-    }
-
-    /// Takes out a target whose round is due.
-    pub(super) fn take_due(&mut self, now: Instant) -> Option<(Instant, Handle)> {
-        let next = self.due.peek_mut()?;
-        if next.0.0 > now {
-            return None;
+    /// A target of which a round is due, or rounds have been missed. Its next one is due at its
+    /// phase, after `now`.
+    pub(super) fn take_due(
+        &mut self,
+        now: Instant,
+        exists: impl Fn(Handle) -> bool,
+    ) -> Option<Due> {
+        loop {
+            // Changed in place, not taken out and put back: one way through the heap, not two.
+            let mut first = self.due.peek_mut()?;
+            let Reverse((at, handle)) = *first;
+            if at > now {
+                return None;
+            }
+            if !exists(handle) {
+                PeekMut::pop(first);
+                continue;
+            }
+            let lag = now - at;
+            let missed = if lag < self.period {
+                0
+            } else {
+                lag.as_nanos() / self.period.as_nanos() + 1
+            };
+            let next = at + nanos(self.period.as_nanos() * missed.max(1));
+            *first = Reverse((next, handle));
+            return Some(Due {
+                at,
+                handle,
+                lag,
+                missed: missed as u64,
+            });
         }
-        Some(std::collections::binary_heap::PeekMut::pop(next).0)
     }
 
     /// When the next round is due.
     pub(super) fn next(&self) -> Option<Instant> {
-        self.due.peek().map(|next| next.0.0)
+        self.due.peek().map(|first| first.0.0)
     }
+}
+
+/// A span of time, at most some 580 years.
+fn nanos(nanos: u128) -> Duration {
+    Duration::from_nanos(nanos as u64)
 }
