@@ -7,8 +7,8 @@
 use crate::outcome::Outcome;
 use crate::siphash::SipKey;
 
-/// Version of everything in this file; part of the pin directory's name. A map that changes its
-/// meaning, or its layout in more than fields added at the end, needs a new version.
+/// Version of everything in this file; part of the pin directory's name. Any change of a map's
+/// meaning, layout or size needs a new version, and a way to carry the old one's values over.
 pub const LAYOUT_VERSION: u32 = 1;
 
 /// Management addresses that a configuration holds.
