@@ -19,11 +19,11 @@ struct Scene {
 
 impl Scene {
     /// Nodes with agents, all AVAILABLE to a controller on the first, whose timeout is far
-    /// shorter than the stall.
+    /// shorter than the stall. The agents' is longer: they are not what is tested.
     fn new(purpose: &str) -> Self {
         let cluster = Cluster::new(purpose, NODES).unwrap();
         let agents = (1..=NODES)
-            .map(|index| start_agent(&cluster, index, ""))
+            .map(|index| start_agent(&cluster, index, "beat.timeout = '5s'\n"))
             .collect();
         let config = cluster.controller_config("period = '50ms'\ntimeout = '300ms'\n");
         let controller = cluster.node(1).spawn_controller(&config).unwrap();

@@ -13,7 +13,7 @@ use pulsepath_tests::Netns;
 use crate::scene::PATIENCE;
 
 pub(crate) const PERIOD: Duration = Duration::from_millis(20);
-const REPLY_WINDOW: Duration = Duration::from_millis(200);
+const REPLY_WINDOW: Duration = Duration::from_millis(500);
 /// How long one wait lasts at most.
 const STEP: Duration = Duration::from_millis(5);
 

@@ -41,7 +41,7 @@ fn both_protocols_are_answered() {
 #[test]
 fn a_prober_that_reads_late_still_measures_the_true_round_trip() {
     let (mut probing, _agent, _cluster) = probing("p-late-read");
-    let delay = Duration::from_millis(80);
+    let delay = Duration::from_millis(300);
     probing.until(|probing| probing.stats().sent == probing.stats().answered);
     probing.events.clear();
     let due = probing.prober.next_wake().unwrap();
