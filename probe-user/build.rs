@@ -1,5 +1,6 @@
 //! Embeds the kernel programs' object, or an empty one where it has not been built, so that the
-//! crate builds and is checked without a BPF toolchain.
+//! crate builds and is checked without a BPF toolchain; and generates the control channel's
+//! messages, without `protoc`.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -8,7 +9,25 @@ use std::{env, fs};
 const OBJECT_VARIABLE: &str = "PULSEPATH_BPF_OBJECT";
 const BUILT_OBJECT: &str = "../target/bpf/pulsepath.o";
 
+const AGENT_PROTO: &str = "proto/agent.proto";
+
 fn main() {
+    embed_object();
+    generate_messages();
+}
+
+fn generate_messages() {
+    println!("cargo::rerun-if-changed={AGENT_PROTO}");
+    let files = protox::compile([AGENT_PROTO], ["proto"])
+        .unwrap_or_else(|error| panic!("{AGENT_PROTO}: {error}"));
+    tonic_prost_build::configure()
+        // Holds a secret: the crate writes its own.
+        .skip_debug(["pulsepath.agent.v1.ProbeKey"])
+        .compile_fds(files)
+        .unwrap_or_else(|error| panic!("{AGENT_PROTO}: {error}"));
+}
+
+fn embed_object() {
     println!("cargo::rerun-if-env-changed={OBJECT_VARIABLE}");
     let named = env::var_os(OBJECT_VARIABLE)
         .filter(|path| !path.is_empty())

@@ -3,11 +3,13 @@
 //! - [`settings`], [`logging`] and [`http`] are common to all daemons. They know nothing of probes.
 //! - [`keys`] and [`session`] are the prober's half: keys, and the engine that probes.
 //! - [`kernel`] and [`interfaces`] are the node's half: programs, maps and links, and where they
-//!   belong. [`agent`] puts them to work.
+//!   belong. [`egress`] holds the node's egress IPs, as [`channel`] says. [`agent`] puts them to work.
 
 #![deny(unsafe_code)]
 
 pub mod agent;
+pub mod channel;
+pub mod egress;
 pub mod http;
 pub mod interfaces;
 pub mod kernel;

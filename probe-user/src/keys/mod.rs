@@ -128,6 +128,11 @@ pub struct NodeKey {
 }
 
 impl NodeKey {
+    /// The key with these bytes.
+    pub const fn new(id: u16, secret: [u8; NODE_KEY_LEN]) -> Self {
+        Self { id, secret }
+    }
+
     /// The key as MACs are computed with it.
     pub const fn sip(&self) -> SipKey {
         SipKey::from_bytes(&self.secret)

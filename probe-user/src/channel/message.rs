@@ -1,0 +1,295 @@
+//! From plain types to what travels, and back.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use super::proto;
+use crate::egress::{AddressReport, AddressState, Claim, Desired, EgressIp};
+use crate::keys::NodeKey;
+
+/// What a controller pushes to a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Push {
+    /// The incarnation that the node is believed to be in; `None`: not known.
+    pub incarnation: Option<u64>,
+    /// All that the node shall hold.
+    pub desired: Desired,
+    /// The node's probe keys, current first; empty: they stay as they are.
+    pub keys: Vec<NodeKey>,
+}
+
+/// What a node answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The newest epoch that took effect; 0: none yet.
+    pub applied_epoch: u64,
+    /// The node's incarnation.
+    pub incarnation: u64,
+    /// Every address that the node should hold, and any that it could not get rid of.
+    pub addresses: Vec<AddressReport>,
+}
+
+/// What is wrong with a message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// Not an address.
+    #[error("{text:?} is not an IP address")]
+    Address {
+        /// What was received.
+        text: String,
+    },
+    /// Not a prefix.
+    #[error("egress IP {address}: source {text:?} is not a prefix such as \"10.1.0.0/16\"")]
+    Source {
+        /// The egress IP.
+        address: IpAddr,
+        /// What was received.
+        text: String,
+    },
+    /// A claim that this version does not know.
+    #[error("egress IP {address}: claim {claim} is not known")]
+    Claim {
+        /// The egress IP.
+        address: IpAddr,
+        /// What was received.
+        claim: i32,
+    },
+    /// One address twice in a message.
+    #[error("address {address} is listed twice")]
+    Twice {
+        /// The address.
+        address: IpAddr,
+    },
+    /// A state that this version does not know.
+    #[error("address {address}: state {state} is not known")]
+    State {
+        /// The address.
+        address: IpAddr,
+        /// What was received.
+        state: i32,
+    },
+    /// Not a link-layer address.
+    #[error("address {address}: a link-layer address has 6 bytes, not {len}")]
+    Mac {
+        /// The address.
+        address: IpAddr,
+        /// Bytes received.
+        len: usize,
+    },
+    /// A key id beyond 65535.
+    #[error("probe key: id {id} is above 65535")]
+    KeyId {
+        /// What was received.
+        id: u32,
+    },
+    /// A key of the wrong size.
+    #[error("probe key {id}: a key has 16 bytes, not {len}")]
+    KeyLength {
+        /// Which key.
+        id: u16,
+        /// Bytes received.
+        len: usize,
+    },
+}
+
+impl From<Push> for proto::ApplyRequest {
+    fn from(push: Push) -> Self {
+        Self {
+            epoch: push.desired.epoch,
+            incarnation: push.incarnation.unwrap_or(0),
+            egress_ips: push.desired.addresses.into_iter().map(Into::into).collect(),
+            keys: push.keys.iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl TryFrom<proto::ApplyRequest> for Push {
+    type Error = Malformed;
+
+    fn try_from(request: proto::ApplyRequest) -> Result<Self, Malformed> {
+        let addresses = convert::<_, EgressIp>(request.egress_ips)?;
+        refuse_repetition(addresses.iter().map(|egress_ip| egress_ip.address))?;
+        Ok(Self {
+            incarnation: (request.incarnation != 0).then_some(request.incarnation),
+            desired: Desired {
+                epoch: request.epoch,
+                addresses,
+            },
+            keys: convert(request.keys)?,
+        })
+    }
+}
+
+impl From<EgressIp> for proto::EgressIp {
+    fn from(egress_ip: EgressIp) -> Self {
+        let claim = match egress_ip.claim {
+            Claim::First => proto::Claim::First,
+            Claim::Failover => proto::Claim::Failover,
+        };
+        Self {
+            gateway: egress_ip.gateway,
+            address: egress_ip.address.to_string(),
+            claim: claim.into(),
+            sources: egress_ip.sources.iter().map(ToString::to_string).collect(),
+            interface: egress_ip.interface,
+            routed: egress_ip.routed,
+        }
+    }
+}
+
+impl TryFrom<proto::EgressIp> for EgressIp {
+    type Error = Malformed;
+
+    fn try_from(received: proto::EgressIp) -> Result<Self, Malformed> {
+        let address = parse_address(received.address)?;
+        let claim = match proto::Claim::try_from(received.claim) {
+            Ok(proto::Claim::First) => Claim::First,
+            Ok(proto::Claim::Failover) => Claim::Failover,
+            Ok(proto::Claim::Unspecified) | Err(_) => {
+                let claim = received.claim;
+                return Err(Malformed::Claim { address, claim });
+            }
+        };
+        let source = |text: String| {
+            text.parse()
+                .map_err(|_| Malformed::Source { address, text })
+        };
+        Ok(Self {
+            gateway: received.gateway,
+            address,
+            claim,
+            sources: received
+                .sources
+                .into_iter()
+                .map(source)
+                .collect::<Result<_, _>>()?,
+            interface: received.interface,
+            routed: received.routed,
+        })
+    }
+}
+
+impl fmt::Debug for proto::ProbeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProbeKey")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<&NodeKey> for proto::ProbeKey {
+    fn from(key: &NodeKey) -> Self {
+        Self {
+            id: key.id.into(),
+            secret: key.bytes().to_vec(),
+        }
+    }
+}
+
+impl TryFrom<proto::ProbeKey> for NodeKey {
+    type Error = Malformed;
+
+    fn try_from(received: proto::ProbeKey) -> Result<Self, Malformed> {
+        let id = received
+            .id
+            .try_into()
+            .map_err(|_| Malformed::KeyId { id: received.id })?;
+        let len = received.secret.len();
+        let secret = received
+            .secret
+            .try_into()
+            .map_err(|_| Malformed::KeyLength { id, len })?;
+        Ok(Self::new(id, secret))
+    }
+}
+
+impl From<Report> for proto::ApplyReport {
+    fn from(report: Report) -> Self {
+        Self {
+            applied_epoch: report.applied_epoch,
+            incarnation: report.incarnation,
+            addresses: report.addresses.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl TryFrom<proto::ApplyReport> for Report {
+    type Error = Malformed;
+
+    fn try_from(received: proto::ApplyReport) -> Result<Self, Malformed> {
+        let addresses = convert::<_, AddressReport>(received.addresses)?;
+        refuse_repetition(addresses.iter().map(|report| report.address))?;
+        Ok(Self {
+            applied_epoch: received.applied_epoch,
+            incarnation: received.incarnation,
+            addresses,
+        })
+    }
+}
+
+impl From<AddressReport> for proto::AddressReport {
+    fn from(report: AddressReport) -> Self {
+        use proto::AddressState as Wire;
+        let (state, duplicate_mac, error) = match report.state {
+            AddressState::Configured => (Wire::Configured, Vec::new(), String::new()),
+            AddressState::Announced => (Wire::Announced, Vec::new(), String::new()),
+            AddressState::Duplicate { mac } => (Wire::Duplicate, mac.to_vec(), String::new()),
+            AddressState::Failed { error } => (Wire::Error, Vec::new(), error),
+        };
+        Self {
+            address: report.address.to_string(),
+            state: state.into(),
+            duplicate_mac,
+            error,
+        }
+    }
+}
+
+impl TryFrom<proto::AddressReport> for AddressReport {
+    type Error = Malformed;
+
+    fn try_from(received: proto::AddressReport) -> Result<Self, Malformed> {
+        use proto::AddressState as Wire;
+        let address = parse_address(received.address)?;
+        let len = received.duplicate_mac.len();
+        let state = match Wire::try_from(received.state) {
+            Ok(Wire::Configured) => AddressState::Configured,
+            Ok(Wire::Announced) => AddressState::Announced,
+            Ok(Wire::Duplicate) => AddressState::Duplicate {
+                mac: received
+                    .duplicate_mac
+                    .try_into()
+                    .map_err(|_| Malformed::Mac { address, len })?,
+            },
+            Ok(Wire::Error) => AddressState::Failed {
+                error: received.error,
+            },
+            Ok(Wire::Unspecified) | Err(_) => {
+                let state = received.state;
+                return Err(Malformed::State { address, state });
+            }
+        };
+        Ok(Self { address, state })
+    }
+}
+
+fn convert<T, U: TryFrom<T>>(list: Vec<T>) -> Result<Vec<U>, U::Error> {
+    list.into_iter().map(U::try_from).collect()
+}
+
+fn parse_address(text: String) -> Result<IpAddr, Malformed> {
+    text.parse().map_err(|_| Malformed::Address { text })
+}
+
+fn refuse_repetition(addresses: impl Iterator<Item = IpAddr>) -> Result<(), Malformed> {
+    let mut seen = std::collections::HashSet::new();
+    for address in addresses {
+        if !seen.insert(address) {
+            return Err(Malformed::Twice { address });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

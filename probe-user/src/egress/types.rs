@@ -1,0 +1,72 @@
+//! What a node shall hold, and what became of it.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+/// How an address is claimed that the node does not hold yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Claim {
+    /// Only if nobody answers for it.
+    First,
+    /// At once: its owner is gone, or has released it. Somebody who answers for it is reported.
+    Failover,
+}
+
+/// An egress IP that the node shall hold.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct EgressIp {
+    /// Name of the gateway to which it belongs.
+    pub gateway: String,
+    /// The address.
+    pub address: IpAddr,
+    /// How it is claimed.
+    pub claim: Claim,
+    /// Whose traffic leaves from it.
+    pub sources: Vec<IpNet>,
+    /// Where it is configured; `None`: on the interface whose subnet holds it.
+    pub interface: Option<String>,
+    /// It is routed to the node, not resolved on a link: configured on the loopback interface, and
+    /// not announced.
+    pub routed: bool,
+}
+
+/// All that the node shall hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Desired {
+    /// The assignment epoch: the controller's term in the upper 32 bits, a counter in the lower
+    /// ones.
+    pub epoch: u64,
+    /// The whole set.
+    pub addresses: Vec<EgressIp>,
+}
+
+/// What became of an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressReport {
+    /// The address.
+    pub address: IpAddr,
+    /// What became of it.
+    pub state: AddressState,
+}
+
+/// What became of an address on this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AddressState {
+    /// The node holds it.
+    Configured,
+    /// The node holds it, and has told its neighbours.
+    Announced,
+    /// Somebody else answers for it.
+    Duplicate {
+        /// Their link-layer address.
+        mac: [u8; 6],
+    },
+    /// The node failed to do with it what it should.
+    Failed {
+        /// Why, for people.
+        error: String,
+    },
+}
