@@ -1,5 +1,6 @@
 //! Log lines of every daemon: structured, on standard error.
 
+use std::error::Error;
 use std::io::{self, IsTerminal};
 
 use serde::Deserialize;
@@ -63,6 +64,18 @@ fn filter(variable: Option<String>, default_filter: &str) -> Result<EnvFilter, L
             .parse(default_filter)
             .map_err(|source| LoggingError::DefaultFilter(default_filter.to_owned(), source)),
     }
+}
+
+/// An error with its causes, on one line.
+pub fn in_words(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(here) = cause {
+        text.push_str(": ");
+        text.push_str(&here.to_string());
+        cause = here.source();
+    }
+    text
 }
 
 #[cfg(test)]

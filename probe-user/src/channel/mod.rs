@@ -1,11 +1,19 @@
 //! The control channel, over which a controller tells a node's agent what to hold.
 //!
-//! [`proto`] is what travels; everyone else deals in the plain types of [`message`] and of
-//! [`crate::egress`].
+//! [`proto`] is what travels; everyone else deals in plain types: [`Push`], [`Report`], and those of
+//! [`crate::egress`]. Both sides' TLS is here; what a controller needs besides is in its own crate.
 
+mod identity;
 mod message;
+mod server;
+mod service;
+mod tls;
 
+pub use identity::Identity;
 pub use message::{Malformed, Push, Report};
+pub use server::{Bound, Security, ServeError};
+pub use service::{Node, Refusal};
+pub use tls::{Credentials, TlsError, TlsFiles};
 
 /// Messages and services, generated from `proto/agent.proto`.
 #[expect(
