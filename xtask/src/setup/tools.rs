@@ -32,7 +32,15 @@ pub(crate) fn ensure() -> Result<()> {
     }
     say(&format!("building {name} {version} (about a minute)"));
     run(cargo_without_compiler(None)
-        .args(["install", name, "--version", version, "--locked", "--debug", "--root"])
+        .args([
+            "install",
+            name,
+            "--version",
+            version,
+            "--locked",
+            "--debug",
+            "--root",
+        ])
         .arg(tools()))
     .with_context(|| format!("build {name} (is crates.io reachable?)"))
 }
