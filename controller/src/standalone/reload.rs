@@ -145,22 +145,26 @@ impl Reloader {
                 "the node is not accepted as configured and stays as it was"
             );
         }
-        if without_nodes(&loaded.settings) != without_nodes(&self.settings) {
-            tracing::warn!("settings other than nodes have changed: they need a restart");
+        if !alike_but_for_nodes(&loaded.settings, &self.settings) {
+            tracing::warn!("settings other than nodes and keys have changed: they need a restart");
         }
         tracing::info!(
             nodes = specs.len(),
             problems = problems.len(),
             "configuration reloaded"
         );
+        self.key_file = loaded.settings.cluster_key_file;
         self.specs.clone_from(&specs);
         self.control.apply(specs);
     }
 }
 
-fn without_nodes(settings: &Settings) -> Settings {
-    Settings {
+/// Whether two configurations differ in nothing but what is followed while running.
+fn alike_but_for_nodes(one: &Settings, other: &Settings) -> bool {
+    let bare = |settings: &Settings| Settings {
         nodes: Vec::new(),
+        cluster_key_file: PathBuf::new(),
         ..settings.clone()
-    }
+    };
+    bare(one) == bare(other)
 }

@@ -1,6 +1,6 @@
 //! The daemon.
 
-use std::hash::{BuildHasher as _, RandomState};
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,6 +13,7 @@ use probe_user::session::{ProbeSocket, SocketError, SocketOptions};
 use probe_user::settings::HumanDuration;
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
@@ -24,7 +25,7 @@ use super::{Problem, StateFile, StateFileError};
 use crate::consumers::{Consumer, Consumers, Interest};
 use crate::metrics::Metrics;
 use crate::monitor::driver::{self, Control, DriverError, Running};
-use crate::monitor::{Board, Monitor, Outlets, Reading};
+use crate::monitor::{Board, Monitor, Notice, Outlets, Reading, Record};
 
 /// How many transitions a client that watches may be behind before it misses some.
 const BACKLOG: usize = 1024;
@@ -64,6 +65,9 @@ pub enum RunError {
     /// The HTTP interface.
     #[error(transparent)]
     Http(#[from] HttpError),
+    /// The system gives no random numbers.
+    #[error("cannot choose random sequence numbers: getrandom: {0}")]
+    Random(getrandom::Error),
     /// Signals cannot be handled.
     #[error("cannot handle signal {0}")]
     Signal(&'static str, #[source] io::Error),
@@ -126,7 +130,6 @@ impl Controller {
         let settings = &loaded.settings;
         let state_file = StateFile::new(&settings.state_file);
         let records = state_file.read()?;
-        let socket = ProbeSocket::bind(&SocketOptions::default())?;
         let board = Arc::new(Board::default());
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry, board.clone());
@@ -138,21 +141,12 @@ impl Controller {
             .bind()
             .await?;
         log_start(&loaded, server.local_addr());
-
-        let waker = socket.waker();
-        let consumers = Consumers::new(board.clone(), move || waker.wake());
-        let everything = consumers.register("http");
-        everything.set_interest(Interest::All);
-        let outlets = Outlets {
-            board: board.clone(),
-            consumers,
-            round_trips: metrics.round_trips.clone(),
-        };
-        let seed = RandomState::new().hash_one(());
-        let mut monitor = Monitor::new(settings.monitor(), seed, records, outlets);
-        monitor.apply(Reading::take(), loaded.resolved.specs.clone());
-        let (notices, noticed) = mpsc::unbounded_channel();
-        let (control, probing) = driver::spawn(monitor, socket, notices)?;
+        let Probing {
+            control,
+            running,
+            notices,
+            everything,
+        } = Probing::start(&loaded, records, board.clone(), &metrics)?;
 
         let keeper = StateKeeper::spawn(state_file, board, metrics.clone());
         let reporter = Reporter {
@@ -164,14 +158,14 @@ impl Controller {
         };
         let reloader = Reloader::new(options, loaded, control.clone(), metrics);
         let mut tasks = JoinSet::new();
-        tasks.spawn(reporter.run(noticed));
+        tasks.spawn(reporter.run(notices));
         tasks.spawn(reloader.run(hangup));
         let (stop_serving, stopped) = oneshot::channel();
         // An error means that the sender is gone, which also means: stop.
         let server = tokio::spawn(server.run(stopped.map(drop)));
         Ok(Self {
             control,
-            probing,
+            probing: running,
             server,
             stop_serving,
             keeper,
@@ -207,6 +201,45 @@ impl Controller {
             let _ = self.server.await;
         }
         outcome.and(probed)
+    }
+}
+
+/// The monitor in its thread, and what comes from there.
+struct Probing {
+    control: Control,
+    running: Running,
+    notices: UnboundedReceiver<Notice>,
+    everything: Consumer,
+}
+
+impl Probing {
+    fn start(
+        loaded: &Loaded,
+        records: HashMap<String, Record>,
+        board: Arc<Board>,
+        metrics: &Metrics,
+    ) -> Result<Self, RunError> {
+        let socket = ProbeSocket::bind(&SocketOptions::default())?;
+        let waker = socket.waker();
+        let consumers = Consumers::new(board.clone(), move || waker.wake());
+        let everything = consumers.register("http");
+        everything.set_interest(Interest::All);
+        let outlets = Outlets {
+            board,
+            consumers,
+            round_trips: metrics.round_trips.clone(),
+        };
+        let seed = getrandom::u64().map_err(RunError::Random)?;
+        let mut monitor = Monitor::new(loaded.settings.monitor(), seed, records, outlets);
+        monitor.apply(Reading::take(), loaded.resolved.specs.clone());
+        let (sender, notices) = mpsc::unbounded_channel();
+        let (control, running) = driver::spawn(monitor, socket, sender)?;
+        Ok(Self {
+            control,
+            running,
+            notices,
+            everything,
+        })
     }
 }
 

@@ -3,7 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::world::World;
+use probe_user::keys::{ClusterKeys, NodeKeys};
+
+use crate::world::{PATIENCE, World};
 
 fn assert_says(log: &str, parts: &[&str]) {
     for part in parts {
@@ -67,4 +69,41 @@ fn an_http_address_in_use_is_refused_by_name() {
         &world.refused_controller(&world.config()),
         &["0.0.0.0:9865", "http.listen"],
     );
+}
+
+#[test]
+fn keys_are_made_for_their_owner_only_and_never_over_others() {
+    let world = World::new("keygen", 1);
+    let file = |name: &str| world.cluster.files().join(name);
+    let (cluster, node) = (file("new-cluster.key"), file("new-node.key"));
+    let keygen = |arguments: &[&str]| {
+        let arguments = ["keygen"].iter().chain(arguments);
+        let mut process = world
+            .cluster
+            .node(1)
+            .spawn("pulsepath-controller", arguments)
+            .unwrap();
+        process.wait(PATIENCE).unwrap().success()
+    };
+    let (cluster_path, node_path) = (cluster.to_str().unwrap(), node.to_str().unwrap());
+    let derive = [
+        "--node",
+        "n1",
+        "--cluster-key",
+        cluster_path,
+        "--out",
+        node_path,
+    ];
+    assert!(keygen(&["--id", "7", "--out", cluster_path]));
+    assert!(keygen(&derive));
+    for path in [&cluster, &node] {
+        assert_eq!(
+            fs::metadata(path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+    }
+    let keys = NodeKeys::read(&node).unwrap();
+    assert_eq!(keys, ClusterKeys::read(&cluster).unwrap().node_keys("n1"));
+    assert_eq!(keys.current().id, 7);
+    assert!(!keygen(&derive), "a key was written over another");
 }

@@ -129,6 +129,14 @@ impl World {
         });
     }
 
+    /// Waits until every node has been probed so many times more, so that whatever is on its way
+    /// has been answered or is lost: the reply window is 10 rounds long.
+    pub(crate) fn await_rounds(&self, count: usize) {
+        let rounds = || self.metric("pulsepath_prober_rounds_total");
+        let enough = rounds() + (count * self.cluster.nodes().len()) as f64;
+        eventually(PATIENCE, || rounds() >= enough);
+    }
+
     /// The value of a metric; the name as it is printed, labels included.
     pub(crate) fn metric(&self, name: &str) -> f64 {
         let (_, body) = self.get("/metrics");

@@ -92,21 +92,26 @@ impl Scene {
         });
     }
 
-    /// Probes that no node has answered so far.
+    /// Probes that were not answered, once it is known of all that have been sent so far.
     pub(crate) fn lost(&self) -> u64 {
-        let metrics = self
-            .cluster
-            .node(1)
-            .controller_http("/metrics")
-            .unwrap()
-            .body;
-        let lost = |line: &str| -> Option<u64> {
-            let labelled = line.strip_prefix("pulsepath_probes_lost_total{")?;
-            labelled.split_once("} ")?.1.parse().ok()
+        // A probe is lost when the reply window, the timeout, is over.
+        let periods = u64::try_from(TIMEOUT.as_nanos() / PERIOD.as_nanos()).unwrap() + 2;
+        let rounds = || self.sum_of("pulsepath_prober_rounds_total");
+        let known = rounds() + periods * self.cluster.nodes().len() as u64;
+        eventually(PATIENCE, || rounds() >= known);
+        self.sum_of("pulsepath_probes_lost_total")
+    }
+
+    /// The sum of a metric over all its labels.
+    fn sum_of(&self, name: &str) -> u64 {
+        let response = self.cluster.node(1).controller_http("/metrics").unwrap();
+        let value = |line: &str| -> Option<u64> {
+            let rest = line.strip_prefix(name)?;
+            rest.rsplit_once(' ')?.1.parse().ok()
         };
-        let counts: Vec<u64> = metrics.lines().filter_map(lost).collect();
-        assert_eq!(counts.len(), self.cluster.nodes().len(), "{metrics}");
-        counts.iter().sum()
+        let values: Vec<u64> = response.body.lines().filter_map(value).collect();
+        assert!(!values.is_empty(), "no {name} in\n{}", response.body);
+        values.iter().sum()
     }
 }
 
