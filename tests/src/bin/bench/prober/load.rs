@@ -15,6 +15,8 @@ use super::field::{Field, address, pin_to_one_cpu};
 
 /// Time for the first rounds, before anything is measured.
 const WARM_UP: Duration = Duration::from_millis(500);
+/// Time to insert all nodes, and to spare.
+const INSERTING: Duration = Duration::from_millis(500);
 const REPLY_WINDOW: Duration = Duration::from_secs(1);
 /// Less than this share of the rate asked for is not keeping up.
 const ENOUGH: f64 = 0.99;
@@ -74,21 +76,22 @@ impl Load {
             port: PROBE_PORT,
         };
         let mut prober = Prober::new(settings, 1);
-        let now = Instant::now();
+        // Inserting takes time, which would show as the lag of the first rounds.
+        let start = Instant::now() + INSERTING;
         for index in 0..self.nodes {
             let target = Target {
                 node: field.node(),
                 keys: field.keys().clone(),
                 addresses: vec![address(index)],
             };
-            prober.insert(now, TargetId(index), target)?;
+            prober.insert(start, TargetId(index), target)?;
         }
         Ok(prober)
     }
 
     fn probe(self, field: &Field, mut socket: ProbeSocket, duration: Duration) -> Result<Outcome> {
         let mut prober = self.prober(field)?;
-        let warm = Instant::now() + WARM_UP.max(self.period);
+        let warm = Instant::now() + INSERTING + WARM_UP.max(self.period);
         run_until(warm, &mut socket, &mut prober)?;
         let before = Snapshot::take(&socket, &prober)?;
         run_until(before.at + duration, &mut socket, &mut prober)?;
