@@ -19,6 +19,7 @@ pub use tls::{Credentials, TlsError, TlsFiles};
 #[expect(
     missing_docs,
     clippy::all,
+    clippy::allow_attributes,
     reason = "generated; the proto file has the comments"
 )]
 pub mod proto {

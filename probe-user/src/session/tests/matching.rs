@@ -1,6 +1,7 @@
 //! Which datagrams are replies.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use probe_ebpf::wire::probe::ProbePacket;
 
@@ -52,7 +53,7 @@ fn a_reply_cannot_arrive_before_its_probe_was_sent() {
     let Some(Event::Reply { at, round_trip, .. }) = events.last() else {
         panic!("a reply")
     };
-    assert_eq!((*at, *round_trip), (world.now, 0 * MS));
+    assert_eq!((*at, *round_trip), (world.now, Duration::ZERO));
 }
 
 #[test]

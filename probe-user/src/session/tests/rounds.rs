@@ -137,7 +137,7 @@ fn a_round_late_by_less_than_a_period_keeps_its_phase() {
         .iter()
         .map(|(_, due, _)| *due - world.start)
         .collect::<Vec<_>>();
-    assert_eq!(due, [0 * PERIOD, PERIOD, 2 * PERIOD]);
+    assert_eq!(due, [Duration::ZERO, PERIOD, 2 * PERIOD]);
     assert_eq!(world.stats().lag.max, 99 * MS);
     assert_eq!(world.stats().excused, Duration::ZERO);
 }
