@@ -42,7 +42,7 @@ impl<N: Node> Agent for Service<N> {
                 tracing::warn!(epoch, %refusal, "a push was refused");
                 Err(match refusal {
                     Refusal::Stale(why) => Status::failed_precondition(why),
-                    Refusal::Unable(why) => Status::unavailable(why),
+                    Refusal::Unable(why) => Status::internal(why),
                 })
             }
         }

@@ -1,0 +1,11 @@
+//! The control channel, from the controller's side: tells agents what their nodes shall hold.
+//!
+//! [`AgentPool`] keeps a task for each node, so that no agent delays another. It decides nothing:
+//! what to tell comes from whoever owns it, and what agents answer goes back there.
+
+mod agent;
+mod connect;
+mod pool;
+
+pub use self::agent::{Answer, Failure, Outcome};
+pub use self::pool::AgentPool;
