@@ -67,10 +67,6 @@ pub(crate) fn setup(purpose: Purpose) -> Result<Toolchain> {
                 package: "iproute2",
             },
             Need::Program {
-                name: "ethtool",
-                package: "ethtool",
-            },
-            Need::Program {
                 name: "bpftool",
                 package: "bpftool",
             },

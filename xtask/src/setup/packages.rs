@@ -75,7 +75,8 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
     outcome.context(UNREACHABLE)
 }
 
-const UNREACHABLE: &str = "are Debian's mirrors reachable, and do they have these packages?";
+const UNREACHABLE: &str =
+    "cannot install packages: are Debian's mirrors reachable, and do they have them?";
 
 /// Whether the package manager could install `package`.
 pub(crate) fn is_offered(package: &str) -> bool {

@@ -16,6 +16,10 @@ const STAMP_SUITE: (&str, &str) = ("stamp-suite", "1.0.0");
 pub(crate) fn ensure() -> Result<()> {
     install(&Need::missing(&[
         Need::Program {
+            name: "ethtool",
+            package: "ethtool",
+        },
+        Need::Program {
             name: "tshark",
             package: "tshark",
         },
