@@ -17,7 +17,7 @@ use super::checks::Checks;
 use super::reflector::Reflector;
 use super::settings::Settings;
 use super::status::{SharedStatus, Status};
-use super::{config, metrics};
+use super::{config, grpc_health, metrics};
 use crate::http::{HttpError, Serve};
 use crate::interfaces::{Interface, Management, Watch};
 use crate::kernel::KernelLog;
@@ -37,6 +37,9 @@ pub(super) async fn run(settings: Settings) -> Result<()> {
     let keys = read_keys(&settings)?;
     let mut agent = Agent::start(settings, &keys)?;
     let (stop, http) = agent.serve_http().await?;
+    if let Some(listen) = agent.settings.grpc_health.listen {
+        grpc_health::start(listen, agent.serving.subscribe()).await?;
+    }
     let outcome = agent.work(&mut signals, http).await;
     // The server hears of it by losing the sender.
     drop(stop);
@@ -89,6 +92,8 @@ pub(super) struct Agent {
     pub(super) watch: Watch,
     pub(super) status: SharedStatus,
     pub(super) ready: watch::Sender<Result<(), String>>,
+    /// Whether the agent does all that it is there for: ready, and its local checks pass.
+    serving: watch::Sender<bool>,
     /// The management interface as it was last seen.
     pub(super) interface: Option<Interface>,
     /// The management addresses as they were last seen.
@@ -139,6 +144,7 @@ impl Agent {
             watch: Watch::new()?,
             status,
             ready: watch::Sender::new(Err("starting".to_owned())),
+            serving: watch::Sender::new(false),
             interface: None,
             addresses: Vec::new(),
             was_in_place: false,
@@ -203,6 +209,9 @@ impl Agent {
         let checks = self.checks.verdict();
         let beat = self.beat.tick(checks).context("cannot read the clocks")?;
         self.reflector.set_beat(beat)?;
+        let serving = checks != LocalChecks::Failing && self.ready.borrow().is_ok();
+        self.serving
+            .send_if_modified(|before| std::mem::replace(before, serving) != serving);
         let mut status = self.status.lock();
         if checks == LocalChecks::Failing {
             status.withheld += 1;

@@ -4,7 +4,7 @@ mod check;
 mod source;
 
 use std::collections::HashSet;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,10 +16,13 @@ pub use check::{Check, CheckKind};
 pub use source::SourcePrefix;
 
 use super::cli::DEFAULT_PIN_DIR;
+use crate::channel::SecurityChoice;
 use crate::kernel::{AttachSetting, KernelLogLevel};
 use crate::logging::LogFormat;
 use crate::settings::{HumanDuration, Invalid, Validate};
 
+/// Port of the control channel.
+const CONTROL_PORT: u16 = 9862;
 /// Port of the agent's HTTP server.
 const HTTP_PORT: u16 = 9863;
 
@@ -49,6 +52,10 @@ pub struct Settings {
     pub beat: BeatSettings,
     /// Local checks.
     pub checks: Vec<Check>,
+    /// The control channel.
+    pub control: ControlSettings,
+    /// The gRPC health service.
+    pub grpc_health: GrpcHealthSettings,
     /// The HTTP server.
     pub http: HttpSettings,
     /// Logs.
@@ -67,6 +74,8 @@ impl Default for Settings {
             sbfd: SbfdSettings::default(),
             beat: BeatSettings::default(),
             checks: Vec::new(),
+            control: ControlSettings::default(),
+            grpc_health: GrpcHealthSettings::default(),
             http: HttpSettings::default(),
             log: LogSettings::default(),
         }
@@ -166,6 +175,51 @@ impl Default for BeatSettings {
     }
 }
 
+/// The control channel; without certificates, and without `plaintext`, there is none.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ControlSettings {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Certificates of the authorities that controllers' certificates come from.
+    pub ca_file: Option<PathBuf>,
+    /// The node's certificate.
+    pub cert_file: Option<PathBuf>,
+    /// Its key, mode 0600.
+    pub key_file: Option<PathBuf>,
+    /// Serve whoever reaches the port, without TLS.
+    pub plaintext: bool,
+}
+
+impl Default for ControlSettings {
+    fn default() -> Self {
+        Self {
+            listen: (Ipv6Addr::UNSPECIFIED, CONTROL_PORT).into(),
+            ca_file: None,
+            cert_file: None,
+            key_file: None,
+            plaintext: false,
+        }
+    }
+}
+
+impl ControlSettings {
+    /// How the channel is to be secured; `None`: there shall be none.
+    pub(super) fn security(&self) -> Result<Option<SecurityChoice>, Invalid> {
+        let [ca, cert, key] =
+            [&self.ca_file, &self.cert_file, &self.key_file].map(Option::as_deref);
+        SecurityChoice::of(ca, cert, key, self.plaintext)
+    }
+}
+
+/// The gRPC health service.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GrpcHealthSettings {
+    /// Where it listens; `None`: it is off.
+    pub listen: Option<SocketAddr>,
+}
+
 /// The HTTP server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -201,6 +255,7 @@ impl Validate for Settings {
         self.validate_ports()?;
         self.validate_sources()?;
         self.validate_beat()?;
+        self.control.security()?;
         self.validate_checks()
     }
 }

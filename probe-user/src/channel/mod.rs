@@ -7,12 +7,14 @@ mod identity;
 mod message;
 mod server;
 mod service;
+mod settings;
 mod tls;
 
 pub use identity::Identity;
 pub use message::{Malformed, Push, Report};
 pub use server::{Bound, Security, ServeError};
 pub use service::{Node, Refusal};
+pub use settings::SecurityChoice;
 pub use tls::{Credentials, TlsError, TlsFiles};
 
 /// Messages and services, generated from `proto/agent.proto`.

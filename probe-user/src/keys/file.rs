@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{KeyError, MAX_KEYS, MalformedKey};
 
@@ -96,6 +96,31 @@ pub(super) fn write_new(path: &Path, text: &str) -> Result<(), KeyError> {
             let _ = fs::remove_file(path);
             failed(source)
         })
+}
+
+/// Puts a new file in the place of the one that may be there.
+pub(super) fn replace(path: &Path, text: &str) -> Result<(), KeyError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let new = PathBuf::from(name);
+    let failed = |source| KeyError::Write {
+        path: path.to_owned(),
+        source,
+    };
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        // Left over from an attempt that was interrupted.
+        _ => {}
+    }
+    write_new(&new, text)?;
+    fs::rename(&new, path).map_err(failed)?;
+    // The file's name has to last, too.
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))
+        .and_then(|directory| directory.sync_all())
+        .map_err(failed)
 }
 
 pub(super) fn to_hex(bytes: &[u8]) -> String {

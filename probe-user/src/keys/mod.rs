@@ -160,6 +160,23 @@ pub struct NodeKeys {
 }
 
 impl NodeKeys {
+    /// The keys of the node with this name, current first.
+    ///
+    /// # Errors
+    ///
+    /// If there are none, more than two, or two with one id.
+    pub fn new(node: &str, keys: Vec<NodeKey>) -> Result<Self, MalformedKey> {
+        match keys.as_slice() {
+            [] => Err(MalformedKey::Empty),
+            [first, second] if first.id == second.id => Err(MalformedKey::SameId { id: first.id }),
+            keys if keys.len() > MAX_KEYS => Err(MalformedKey::TooMany { lines: keys.len() }),
+            _ => Ok(Self {
+                node: node.to_owned(),
+                keys,
+            }),
+        }
+    }
+
     /// Reads a file of lines `pulsepath-node-key:<node>:<id>:<32 hex digits>`, current key first.
     ///
     /// # Errors
@@ -212,6 +229,20 @@ impl NodeKeys {
     /// Names the file; one that exists is never touched. Refuses a node name that a line cannot
     /// hold.
     pub fn write_new(&self, path: impl AsRef<Path>) -> Result<(), KeyError> {
+        file::write_new(path.as_ref(), &self.lines()?)
+    }
+
+    /// Writes the keys to a file of mode 0600, in place of what it held. Whoever reads it gets the old
+    /// keys or the new ones, whatever happens meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Names the file. Refuses a node name that a line cannot hold.
+    pub fn replace(&self, path: impl AsRef<Path>) -> Result<(), KeyError> {
+        file::replace(path.as_ref(), &self.lines()?)
+    }
+
+    fn lines(&self) -> Result<String, KeyError> {
         if self.node.is_empty() || self.node.contains(char::is_control) {
             return Err(KeyError::NodeName {
                 node: self.node.clone(),
@@ -225,7 +256,7 @@ impl NodeKeys {
                 file::to_hex(&key.secret)
             )
         });
-        file::write_new(path.as_ref(), &lines.collect::<String>())
+        Ok(lines.collect())
     }
 
     /// The node's name.

@@ -209,3 +209,43 @@ fn no_debug_output_shows_a_secret() {
     let shown = format!("{cluster:?} {node:?} {:?}", node.current());
     assert!(!shown.contains("ab") && !shown.contains("171"), "{shown}");
 }
+
+#[test]
+fn a_nodes_keys_are_replaced_as_a_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("node.key");
+    let first = NodeKeys::new("n1", vec![NodeKey::new(1, [1; 16])]).unwrap();
+    first.replace(&path).unwrap();
+    let second = NodeKeys::new(
+        "n1",
+        vec![NodeKey::new(2, [2; 16]), NodeKey::new(1, [1; 16])],
+    );
+    let second = second.unwrap();
+    second.replace(&path).unwrap();
+    assert_eq!(NodeKeys::read(&path).unwrap(), second);
+    let names = std::fs::read_dir(directory.path()).unwrap();
+    assert_eq!(names.count(), 1, "something else was left behind");
+}
+
+#[test]
+fn what_an_interrupted_replacement_left_does_not_stop_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("node.key");
+    std::fs::write(directory.path().join("node.key.new"), "half a k").unwrap();
+    let keys = NodeKeys::new("n1", vec![NodeKey::new(1, [1; 16])]).unwrap();
+    keys.replace(&path).unwrap();
+    assert_eq!(NodeKeys::read(&path).unwrap(), keys);
+}
+
+#[test]
+fn keys_that_could_not_be_told_apart_are_refused() {
+    let key = |id| NodeKey::new(id, [7; 16]);
+    let refusal = |keys| NodeKeys::new("n1", keys).unwrap_err();
+    assert_eq!(refusal(vec![]), MalformedKey::Empty);
+    assert_eq!(
+        refusal(vec![key(3), key(3)]),
+        MalformedKey::SameId { id: 3 }
+    );
+    let many = vec![key(1), key(2), key(3)];
+    assert_eq!(refusal(many), MalformedKey::TooMany { lines: 3 });
+}
