@@ -73,13 +73,19 @@ fn only_forged_replies_are_no_reply() {
 
 #[test]
 fn replayed_replies_are_not_taken_for_new_ones() {
-    let mut first = None;
-    let replay = move |reply: [u8; PROBE_LEN]| vec![first.get_or_insert(reply).to_vec()];
+    const HONEST: usize = 10;
+    let mut replies = Vec::new();
+    let replay = move |reply: [u8; PROBE_LEN]| {
+        if replies.len() < HONEST {
+            replies.push(reply);
+        }
+        vec![replies[replies.len() - 1].to_vec()]
+    };
     let probing = probe("p-replay", replay, |probing| {
         let stats = probing.stats();
         stats.answered > 0 && stats.duplicate > 0 && stats.late > 0
     });
-    assert_eq!(probing.replies(1), 1, "the recorded reply, when it was new");
+    assert!(probing.replies(1) <= HONEST, "{:?}", probing.stats());
 }
 
 #[test]
