@@ -1,5 +1,7 @@
 //! The agent's metrics, read from the maps whenever somebody asks.
 
+mod egress;
+
 use std::fmt;
 
 use probe_ebpf::maps::AgentState;
@@ -15,12 +17,13 @@ use tracing::warn;
 use super::beat::boot_now;
 use super::in_words;
 use super::status::{SharedStatus, Status};
+use crate::egress::Handle;
 use crate::kernel;
 
 const PREFIX: &str = "pulsepath";
 
 /// A registry with all of the agent's metrics.
-pub(super) fn registry(status: SharedStatus) -> Registry {
+pub(super) fn registry(status: SharedStatus, egress: Handle) -> Registry {
     let mut registry = Registry::with_prefix(PREFIX);
     let programs = if kernel::is_built_in() {
         "built_in"
@@ -35,21 +38,25 @@ pub(super) fn registry(status: SharedStatus) -> Registry {
             ("kernel_programs", programs),
         ]),
     );
-    registry.register_collector(Box::new(AgentCollector(status)));
+    registry.register_collector(Box::new(AgentCollector { status, egress }));
     registry
 }
 
 #[derive(Debug)]
-struct AgentCollector(SharedStatus);
+struct AgentCollector {
+    status: SharedStatus,
+    egress: Handle,
+}
 
 impl Collector for AgentCollector {
     fn encode(&self, encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        let status = self.0.lock();
+        let status = self.status.lock();
         let mut metrics = Metrics(encoder);
         metrics.reflector(&status)?;
         metrics.beat(&status)?;
         metrics.attachments(&status)?;
-        metrics.checks(&status)
+        metrics.checks(&status)?;
+        metrics.egress(&self.egress.status())
     }
 }
 

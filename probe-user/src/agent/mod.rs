@@ -9,6 +9,7 @@ mod checks;
 pub mod cli;
 mod config;
 mod detach;
+mod egress;
 mod grpc_health;
 mod inspect;
 mod metrics;

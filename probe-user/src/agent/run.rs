@@ -17,7 +17,8 @@ use super::checks::Checks;
 use super::reflector::Reflector;
 use super::settings::Settings;
 use super::status::{SharedStatus, Status};
-use super::{config, grpc_health, metrics};
+use super::{config, egress, grpc_health, metrics};
+use crate::egress::Handle;
 use crate::http::{HttpError, Serve};
 use crate::interfaces::{Interface, Management, Watch};
 use crate::kernel::KernelLog;
@@ -36,7 +37,8 @@ pub(super) async fn run(settings: Settings) -> Result<()> {
     logging::init(settings.log.format, LOG_FILTER)?;
     let keys = read_keys(&settings)?;
     let mut agent = Agent::start(settings, &keys)?;
-    let (stop, http) = agent.serve_http().await?;
+    let egress = egress::start(&agent.settings, &agent.reflector)?;
+    let (stop, http) = agent.serve_http(egress.clone()).await?;
     if let Some(listen) = agent.settings.grpc_health.listen {
         grpc_health::start(listen, agent.serving.subscribe()).await?;
     }
@@ -153,8 +155,11 @@ impl Agent {
     }
 
     /// Starts the HTTP server. It runs until the first result is dropped.
-    async fn serve_http(&self) -> Result<(oneshot::Sender<()>, JoinHandle<Result<(), HttpError>>)> {
-        let registry = metrics::registry(self.status.clone()).into();
+    async fn serve_http(
+        &self,
+        egress: Handle,
+    ) -> Result<(oneshot::Sender<()>, JoinHandle<Result<(), HttpError>>)> {
+        let registry = metrics::registry(self.status.clone(), egress).into();
         let serve = Serve::new(self.settings.http.listen, registry, self.ready.subscribe());
         let bound = serve.bind().await?;
         info!(address = %bound.local_addr(), "serving /live, /ready and /metrics");

@@ -1,6 +1,7 @@
 //! Settings of the agent.
 
 mod check;
+mod egress;
 mod source;
 
 use std::collections::HashSet;
@@ -13,6 +14,7 @@ use probe_ebpf::wire::{PROBE_PORT, SBFD_PORT};
 use serde::Deserialize;
 
 pub use check::{Check, CheckKind};
+pub use egress::{DEFAULT_STATE_FILE, EgressSettings};
 pub use source::SourcePrefix;
 
 use super::cli::DEFAULT_PIN_DIR;
@@ -56,6 +58,8 @@ pub struct Settings {
     pub control: ControlSettings,
     /// The gRPC health service.
     pub grpc_health: GrpcHealthSettings,
+    /// Egress IPs.
+    pub egress: EgressSettings,
     /// The HTTP server.
     pub http: HttpSettings,
     /// Logs.
@@ -76,6 +80,7 @@ impl Default for Settings {
             checks: Vec::new(),
             control: ControlSettings::default(),
             grpc_health: GrpcHealthSettings::default(),
+            egress: EgressSettings::default(),
             http: HttpSettings::default(),
             log: LogSettings::default(),
         }

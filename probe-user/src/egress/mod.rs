@@ -1,7 +1,31 @@
 //! The egress IPs that this node holds.
+//!
+//! [`apply`] decides (no clock, no socket), [`net`] is the node's network as the kernel shows it,
+//! [`record`] what survives the agent, and [`task`] drives them. Everybody else knows [`Handle`]
+//! and the types. Nothing in here knows of the controller, of gRPC, or of the agent's main loop.
 
+mod apply;
 mod handle;
+mod net;
+mod record;
+mod removal;
+mod task;
 mod types;
 
 pub use handle::{ApplyError, Counters, Handle, Status};
+pub use record::RecordError;
+pub use removal::{RemoveError, Removed, remove};
+pub use task::{Assignment, Egress, EgressError, Options};
 pub use types::{AddressReport, AddressState, Claim, Desired, EgressIp};
+
+/// An error with its causes, on one line.
+fn in_words(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(here) = cause {
+        text.push_str(": ");
+        text.push_str(&here.to_string());
+        cause = here.source();
+    }
+    text
+}

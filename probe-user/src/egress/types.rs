@@ -70,3 +70,15 @@ pub enum AddressState {
         error: String,
     },
 }
+
+impl AddressState {
+    /// The state in a word, as metrics and reports have it.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Configured => "configured",
+            Self::Announced => "announced",
+            Self::Duplicate { .. } => "duplicate",
+            Self::Failed { .. } => "failed",
+        }
+    }
+}

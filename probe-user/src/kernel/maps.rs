@@ -164,6 +164,15 @@ impl Maps {
         get(&self.assignment, ASSIGNMENT, 0)
     }
 
+    /// Says that the set of egress IPs of this epoch is in force. The agent's alone to write.
+    pub fn set_applied_epoch(&mut self, applied_epoch: u64) -> Result<(), KernelError> {
+        let assignment = Assignment {
+            applied_epoch,
+            ..self.assignment()?
+        };
+        set(&mut self.assignment, ASSIGNMENT, 0, assignment)
+    }
+
     /// Every counter, summed over the CPUs, in the order of [`Outcome::ALL`].
     pub fn counters(&self) -> Result<Vec<Counter>, KernelError> {
         let counter = |&outcome: &Outcome| {

@@ -62,6 +62,15 @@ impl UserSpaceNode {
         self.beat
     }
 
+    /// Incarnation and epoch.
+    pub(in crate::agent) fn last_assignment(&self) -> Assignment {
+        self.assignment
+    }
+
+    pub(in crate::agent) fn set_applied_epoch(&mut self, epoch: u64) {
+        self.assignment.applied_epoch = epoch;
+    }
+
     /// Packets with this outcome.
     pub(in crate::agent) fn packets(&self, outcome: Outcome) -> u64 {
         self.packets[outcome as usize]

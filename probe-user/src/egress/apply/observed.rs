@@ -54,10 +54,18 @@ impl Observed {
             let named = self.links.iter().find(|link| link.name == name);
             return named.ok_or_else(|| format!("interface {name} is missing"));
         }
-        self.link_of_subnet(egress_ip.address).ok_or_else(|| {
-            let address = egress_ip.address;
-            format!("no interface has an address in a subnet that holds {address}")
-        })
+        let address = egress_ip.address;
+        let link = self
+            .link_of_subnet(address)
+            .or_else(|| self.holder(address));
+        link.ok_or_else(|| format!("no interface has an address in a subnet that holds {address}"))
+    }
+
+    /// The interface that has `address` from us already.
+    fn holder(&self, address: IpAddr) -> Option<&Link> {
+        let ours = |present: &&Present| present.ours && present.address == address;
+        let held = self.addresses.iter().find(ours)?;
+        self.link(held.link)
     }
 
     /// The interface whose subnet holds `address`; of several the one of the longest prefix.

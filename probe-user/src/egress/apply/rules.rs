@@ -49,7 +49,9 @@ impl Ruleset {
                 |source: &&IpNet| source.addr().is_ipv4() == egress_ip.address.is_ipv4();
             for source in egress_ip.sources.iter().filter(same_family) {
                 let longest_first = u8::MAX - source.prefix_len();
-                let group = groups.entry((longest_first, source.trunc(), out)).or_default();
+                let group = groups
+                    .entry((longest_first, source.trunc(), out))
+                    .or_default();
                 group.insert(egress_ip.address);
             }
         }

@@ -1,0 +1,32 @@
+//! Settings of egress IPs.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// Where the agent keeps what it was told unless configured otherwise.
+pub const DEFAULT_STATE_FILE: &str = "/var/lib/pulsepath/agent.json";
+
+/// Egress IPs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EgressSettings {
+    /// The interface of egress IPs that do not name one; unset: the one whose subnet holds the
+    /// address.
+    pub interface: Option<String>,
+    /// Whether the agent may set sysctls: `arp_ignore`, `arp_announce`, and IPv4 forwarding.
+    /// Otherwise it only says what is missing.
+    pub set_sysctls: bool,
+    /// What the agent was told, so that a restart needs no controller.
+    pub state_file: PathBuf,
+}
+
+impl Default for EgressSettings {
+    fn default() -> Self {
+        Self {
+            interface: None,
+            set_sysctls: true,
+            state_file: DEFAULT_STATE_FILE.into(),
+        }
+    }
+}

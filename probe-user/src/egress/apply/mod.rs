@@ -1,0 +1,423 @@
+//! What to do about the node's egress IPs, and in which order: no clock, socket or task in here.
+//!
+//! Whoever drives an [`Applier`] shows it the node ([`Observed`]), carries out the [`Step`]s that
+//! come back, in their order, and says what became of them. Removals come first, additions then,
+//! and the applied epoch last: whoever reads the epoch can rely on what the set took away.
+
+mod entry;
+mod observed;
+mod rules;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+pub(super) use observed::{Link, Observed, Present};
+pub(super) use rules::{Ruleset, Steering};
+
+use super::handle::ApplyError;
+use super::types::{AddressReport, AddressState, Claim, Desired, EgressIp};
+use entry::{Entry, Held, Phase};
+
+/// A removal that failed is tried again after this.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Put these rules into force, and no others.
+    Rules(Ruleset),
+    /// Take an address of ours off an interface.
+    Remove { address: IpAddr, link: u32 },
+    /// Delete the conntrack entries of an address that is gone: established flows would go on
+    /// leaving from it, whatever rules there are.
+    Flush { address: IpAddr },
+    /// Ask the link who has an address.
+    Probe { address: IpAddr, link: u32 },
+    /// Put an address on an interface.
+    Add { address: IpAddr, link: u32 },
+    /// Tell the link that an address is here.
+    Announce { address: IpAddr, link: u32 },
+    /// The set of this epoch is in force.
+    Applied { epoch: u64 },
+}
+
+/// An address that has to go.
+#[derive(Clone, Debug)]
+struct Release {
+    /// It could not be taken off, as far as this round has come.
+    stuck: bool,
+    error: Option<String>,
+    again: Option<Instant>,
+}
+
+/// The egress IPs that the node shall hold, and how far it has come.
+#[derive(Debug)]
+pub(super) struct Applier {
+    interface: Option<String>,
+    epoch: u64,
+    applied: u64,
+    /// Whether the set of `epoch` is known. An agent that was restarted without its record keeps
+    /// what it finds until it is told.
+    is_known: bool,
+    entries: BTreeMap<IpAddr, Entry>,
+    releases: BTreeMap<IpAddr, Release>,
+    rules: Option<Ruleset>,
+}
+
+impl Applier {
+    /// Nothing is desired yet, and `applied` is in force. `interface` is where addresses belong
+    /// that do not say it themselves; `None`: where their subnet is.
+    pub(super) fn new(interface: Option<String>, applied: u64) -> Self {
+        Self {
+            interface,
+            epoch: applied,
+            applied,
+            is_known: applied == 0,
+            entries: BTreeMap::new(),
+            releases: BTreeMap::new(),
+            rules: None,
+        }
+    }
+
+    /// Whether `desired` is news: a set of an epoch that is known already is none.
+    ///
+    /// # Errors
+    /// The epoch is older than that of the last set.
+    pub(super) fn is_news(&self, desired: &Desired) -> Result<bool, ApplyError> {
+        if desired.epoch < self.epoch {
+            return Err(ApplyError::OlderEpoch {
+                epoch: desired.epoch,
+                applied: self.epoch,
+            });
+        }
+        Ok(desired.epoch > self.epoch || !self.is_known)
+    }
+
+    /// The node shall hold exactly this, whatever it was told before.
+    pub(super) fn desire(&mut self, desired: &Desired) {
+        self.epoch = desired.epoch;
+        self.is_known = true;
+        let mut before = std::mem::take(&mut self.entries);
+        for egress_ip in &desired.addresses {
+            self.releases.remove(&egress_ip.address);
+            let known = before.remove(&egress_ip.address);
+            let phase = known.map_or(Phase::Absent, |entry| entry.phase);
+            let entry = Entry {
+                egress_ip: egress_ip.clone(),
+                phase,
+            };
+            self.entries.insert(egress_ip.address, entry);
+        }
+        for address in before.into_keys() {
+            self.release(address);
+        }
+    }
+
+    fn release(&mut self, address: IpAddr) {
+        self.releases.entry(address).or_insert(Release {
+            stuck: false,
+            error: None,
+            again: None,
+        });
+    }
+
+    /// What to do now, in this order. What has been handed out counts as begun: say of every step
+    /// what became of it.
+    pub(super) fn plan(&mut self, now: Instant, observed: &Observed) -> Vec<Step> {
+        if !self.is_known {
+            return Vec::new();
+        }
+        for stray in observed.addresses.iter().filter(|present| present.ours) {
+            if !self.entries.contains_key(&stray.address) {
+                self.release(stray.address);
+            }
+        }
+        let mut claims = Vec::new();
+        let mut moves = Vec::new();
+        let interface = self.interface.clone();
+        for entry in self.entries.values_mut() {
+            let place = observed.place_for(&entry.egress_ip, interface.as_deref());
+            match place {
+                Ok(link) => claim(now, entry, link, observed, &mut claims, &mut moves),
+                Err(reason) => entry.phase = entry.phase.waiting(reason),
+            }
+        }
+        let mut steps = Vec::new();
+        self.plan_rules(observed, &claims, &mut steps);
+        steps.extend(moves);
+        self.plan_releases(now, observed, &mut steps);
+        steps.extend(claims);
+        self.plan_messages(now, &mut steps);
+        if self.applied != self.epoch && self.is_settled() {
+            steps.push(Step::Applied { epoch: self.epoch });
+        }
+        steps
+    }
+
+    /// Rules come before everything else: nothing new leaves from an address that goes, and the
+    /// node's own stack does not see a connection before its address is guarded.
+    fn plan_rules(&mut self, observed: &Observed, claims: &[Step], steps: &mut Vec<Step>) {
+        let claimed = |address: IpAddr| {
+            claims.iter().find_map(|step| match step {
+                Step::Add { address: it, link } if *it == address => Some(*link),
+                _ => None,
+            })
+        };
+        let held = self.entries.values().filter_map(|entry| {
+            let link = match &entry.phase {
+                Phase::Held(held) => held.link,
+                _ => claimed(entry.egress_ip.address)?,
+            };
+            let link = observed.link(link)?;
+            let out = (!link.loopback).then_some(link.name.as_str());
+            Some((&entry.egress_ip, out))
+        });
+        let leaving = self.releases.keys().copied();
+        let present =
+            leaving.filter(|address| observed.addresses.iter().any(|it| it.address == *address));
+        let rules = Ruleset::new(held, present);
+        if self.rules.as_ref() != Some(&rules) {
+            steps.push(Step::Rules(rules));
+        }
+    }
+
+    fn plan_releases(&mut self, now: Instant, observed: &Observed, steps: &mut Vec<Step>) {
+        for (&address, release) in &mut self.releases {
+            if release.again.is_some_and(|again| now < again) {
+                continue;
+            }
+            release.stuck = false;
+            let ours = |present: &&Present| present.ours && present.address == address;
+            for present in observed.addresses.iter().filter(ours) {
+                let link = present.link;
+                steps.push(Step::Remove { address, link });
+            }
+            steps.push(Step::Flush { address });
+        }
+    }
+
+    fn plan_messages(&mut self, now: Instant, steps: &mut Vec<Step>) {
+        for (&address, entry) in &mut self.entries {
+            let link = match &entry.phase {
+                Phase::Held(held) => held.link,
+                _ => continue,
+            };
+            let wanted = entry.wanted(now);
+            if wanted.announce {
+                steps.push(Step::Announce { address, link });
+            }
+            if wanted.probe {
+                steps.push(Step::Probe { address, link });
+            }
+        }
+    }
+
+    /// A step was carried out.
+    pub(super) fn done(&mut self, now: Instant, step: &Step, observed: &Observed) {
+        match step {
+            Step::Rules(rules) => self.rules = Some(rules.clone()),
+            Step::Add { address, link } => {
+                if let (Some(entry), Some(link)) =
+                    (self.entries.get_mut(address), observed.link(*link))
+                {
+                    entry.phase = Phase::Held(Held::new(now, link));
+                }
+            }
+            Step::Flush { address } => {
+                // Removals before it went well, or it would not have come this far.
+                self.releases.remove(address);
+            }
+            Step::Applied { epoch } => self.applied = *epoch,
+            Step::Remove { .. } | Step::Probe { .. } | Step::Announce { .. } => {}
+        }
+    }
+
+    /// A step failed. Those behind it are still carried out, save the flush of an address that is
+    /// still there ([`Self::is_void`]) and the epoch.
+    pub(super) fn failed(&mut self, now: Instant, step: &Step, error: String) {
+        match step {
+            Step::Rules(_) => {
+                self.rules = None;
+                for entry in self.entries.values_mut().filter(|entry| entry.is_open()) {
+                    entry.phase = Phase::failed(now, error.clone());
+                }
+            }
+            Step::Add { address, .. } => {
+                if let Some(entry) = self.entries.get_mut(address) {
+                    entry.phase = Phase::failed(now, error);
+                }
+            }
+            Step::Announce { address, .. } | Step::Probe { address, .. } => {
+                if let Some(entry) = self.entries.get_mut(address) {
+                    entry.not_sent(now, error);
+                }
+            }
+            Step::Remove { address, .. } | Step::Flush { address } => {
+                if let Some(release) = self.releases.get_mut(address) {
+                    *release = Release {
+                        stuck: true,
+                        error: Some(error),
+                        again: Some(now + RETRY),
+                    };
+                }
+            }
+            Step::Applied { .. } => {}
+        }
+    }
+
+    /// Whether a step makes no sense any more, since one before it failed.
+    pub(super) fn is_void(&self, step: &Step) -> bool {
+        match step {
+            Step::Flush { address } => {
+                let release = self.releases.get(address);
+                release.is_some_and(|release| release.stuck)
+            }
+            // Without rules the node's stack would reset the connections that the address brings.
+            Step::Add { .. } => self.rules.is_none(),
+            _ => false,
+        }
+    }
+
+    /// Rules that nobody but us may change have been changed: put them into force again.
+    pub(super) fn forget_rules(&mut self) {
+        self.rules = None;
+    }
+
+    /// Somebody else claims an address, or only asks for it (`probing`), as one does before
+    /// claiming it.
+    pub(super) fn conflict(&mut self, now: Instant, address: IpAddr, mac: [u8; 6], probing: bool) {
+        if let Some(entry) = self.entries.get_mut(&address) {
+            entry.conflict(now, mac, probing);
+        }
+    }
+
+    /// Whether the last set has taken effect, as far as it can.
+    pub(super) fn is_settled(&self) -> bool {
+        self.releases.is_empty() && !self.entries.values().any(Entry::is_open)
+    }
+
+    /// Whether everything of the last set has been tried: what is left waits for something.
+    pub(super) fn is_tried(&self) -> bool {
+        let tried = |release: &Release| release.error.is_some();
+        self.releases.values().all(tried) && !self.entries.values().any(Entry::is_open)
+    }
+
+    /// When to plan again although nothing has changed.
+    pub(super) fn next_wake(&self, now: Instant) -> Option<Instant> {
+        let entries = self
+            .entries
+            .values()
+            .filter_map(|entry| entry.next_wake(now));
+        let releases = self.releases.values().map(|it| it.again.unwrap_or(now));
+        entries.chain(releases).min()
+    }
+
+    /// The rules that are in force, as far as is known.
+    pub(super) fn rules(&self) -> Option<&Ruleset> {
+        self.rules.as_ref()
+    }
+
+    /// The epoch that is in force.
+    pub(super) fn applied_epoch(&self) -> u64 {
+        self.applied
+    }
+
+    /// Every desired egress IP.
+    pub(super) fn desired(&self) -> impl Iterator<Item = &EgressIp> {
+        self.entries.values().map(|entry| &entry.egress_ip)
+    }
+
+    /// Every address that is desired or could not be got rid of.
+    pub(super) fn reports(&self) -> Vec<AddressReport> {
+        let desired = self.entries.iter().map(|(&address, entry)| AddressReport {
+            address,
+            state: entry.state(),
+        });
+        let releases = self.releases.iter().filter_map(|(&address, release)| {
+            let error = format!("cannot be released: {}", release.error.as_ref()?);
+            let state = AddressState::Failed { error };
+            Some(AddressReport { address, state })
+        });
+        desired.chain(releases).collect()
+    }
+
+    /// Interfaces on which conflicts matter, with the addresses there.
+    pub(super) fn watched(&self, observed: &Observed) -> BTreeMap<u32, Vec<IpAddr>> {
+        let mut watched: BTreeMap<u32, Vec<IpAddr>> = BTreeMap::new();
+        for entry in self.entries.values() {
+            let place = observed.place_for(&entry.egress_ip, self.interface.as_deref());
+            if let Some(link) = place
+                .ok()
+                .filter(|link| link.mac.is_some() && !link.loopback)
+            {
+                watched
+                    .entry(link.index)
+                    .or_default()
+                    .push(entry.egress_ip.address);
+            }
+        }
+        watched
+    }
+}
+
+/// Brings one address a step further towards `link`.
+fn claim(
+    now: Instant,
+    entry: &mut Entry,
+    link: &Link,
+    observed: &Observed,
+    claims: &mut Vec<Step>,
+    moves: &mut Vec<Step>,
+) {
+    let address = entry.egress_ip.address;
+    let here = observed.addresses.iter().filter(|it| it.address == address);
+    let (there, elsewhere): (Vec<_>, Vec<_>) = here.partition(|it| it.link == link.index);
+    for stale in elsewhere.iter().filter(|it| it.ours) {
+        moves.push(Step::Remove {
+            address,
+            link: stale.link,
+        });
+    }
+    if let Some(foreign) = there.iter().chain(&elsewhere).find(|it| !it.ours) {
+        let name = observed
+            .link(foreign.link)
+            .map_or("an interface", |it| &it.name);
+        let error = format!("somebody else has configured {address} on {name} of this node");
+        entry.phase = Phase::failed(now, error);
+        return;
+    }
+    if !there.is_empty() {
+        match &mut entry.phase {
+            Phase::Held(held) if held.link == link.index => held.follow(now, link),
+            phase => *phase = Phase::Held(Held::new(now, link)),
+        }
+        return;
+    }
+    let probes = entry.egress_ip.claim == Claim::First && link.mac.is_some() && !link.loopback;
+    match &entry.phase {
+        Phase::Failed { again, .. } | Phase::Duplicate { again, .. } if now < *again => return,
+        Phase::Probing { until, .. } if now < *until => {
+            if entry.wanted(now).probe {
+                let link = link.index;
+                claims.push(Step::Probe { address, link });
+            }
+            return;
+        }
+        _ => {}
+    }
+    if !link.up {
+        entry.phase = entry
+            .phase
+            .waiting(format!("interface {} is down", link.name));
+        return;
+    }
+    let link = link.index;
+    if probes && !entry.phase.is_safe() {
+        entry.phase = entry.phase.probed(now);
+        entry.wanted(now);
+        claims.push(Step::Probe { address, link });
+    } else {
+        claims.push(Step::Add { address, link });
+    }
+}
