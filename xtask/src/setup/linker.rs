@@ -31,10 +31,15 @@ pub(crate) fn find(llvm: LlvmMajor) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
+/// Whether a bpf-linker can be built for `llvm`, if its package is installed.
+pub(crate) fn supports(llvm: LlvmMajor) -> bool {
+    LLVMS.contains(&llvm.0)
+}
+
 /// Builds the project's own for `llvm`, whose package must be installed.
 pub(crate) fn build(llvm: LlvmMajor) -> Result<PathBuf> {
     ensure!(
-        LLVMS.contains(&llvm.0),
+        supports(llvm),
         "bpf-linker {VERSION} cannot be built for LLVM {}, only for {LLVMS:?}",
         llvm.0
     );
@@ -103,6 +108,12 @@ fn names_llvm(program: &[u8], llvm: LlvmMajor) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_llvms_of_this_version_are_supported() {
+        assert!(!supports(LlvmMajor(20)) && !supports(LlvmMajor(24)));
+        assert!((21..=23).all(|major| supports(LlvmMajor(major))));
+    }
 
     #[test]
     fn the_version_is_compared_as_a_whole_word() {

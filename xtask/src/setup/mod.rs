@@ -95,15 +95,15 @@ fn toolchain() -> Result<Toolchain> {
         }
     }
     let completable = candidates.into_iter().find(|compiler| {
-        let package = compiler.llvm().package();
-        let offered = packages::is_offered(&package);
-        if !offered {
+        let llvm = compiler.llvm();
+        let possible = linker::supports(llvm) && packages::is_offered(&llvm.package());
+        if !possible {
             say(&format!(
-                "{} is of no use: no package {package}",
+                "{} is of no use: no bpf-linker can be built for it here",
                 compiler.describe()
             ));
         }
-        offered
+        possible
     });
     let compiler = match completable {
         Some(compiler) => compiler,
