@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+pub mod channel;
 pub mod cli;
 pub mod consumers;
 pub mod health;

@@ -18,7 +18,7 @@ struct Arguments {
 enum Command {
     /// Probe the nodes of a configuration file, and show their states over HTTP
     Run(standalone::Options),
-    /// Make the cluster key, or the key of a node
+    /// Make the cluster key or the key of a node, or certificates for the control channel
     Keygen(keygen::Options),
 }
 
@@ -42,8 +42,9 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
             runtime.block_on(standalone::run(options))?;
         }
         Command::Keygen(options) => {
-            let file = keygen::keygen(options)?;
-            println!("wrote {}", file.display());
+            for file in keygen::keygen(options)? {
+                println!("wrote {}", file.display());
+            }
         }
     }
     Ok(())

@@ -4,8 +4,10 @@
 //! what to tell comes from whoever owns it, and what agents answer goes back there.
 
 mod agent;
+mod authority;
 mod connect;
 mod pool;
 
 pub use self::agent::{Answer, Failure, Outcome};
+pub use self::authority::{AuthorityError, Certified, Pair};
 pub use self::pool::AgentPool;

@@ -1,11 +1,18 @@
-//! Makes keys.
+//! Makes keys and certificates.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use probe_user::channel::Identity;
 use probe_user::keys::{ClusterKeys, KeyError};
+
+use crate::channel::{AuthorityError, Certified, Pair};
 
 /// Where keys are unless said otherwise.
 const CLUSTER_KEY: &str = "/etc/pulsepath/cluster.key";
+/// Where certificates are unless said otherwise.
+const DIRECTORY: &str = "/etc/pulsepath";
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// Which key to make, and where to put it.
 #[derive(Clone, Debug, clap::Args)]
@@ -23,14 +30,48 @@ pub struct Options {
     /// Id of a new cluster key; keys that are valid at the same time need different ones
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "node")]
     pub id: u16,
+    /// Make an authority for the control channel: DIR/ca.crt and DIR/ca.key
+    #[arg(long, conflicts_with_all = ["node", "out", "cert"])]
+    pub ca: bool,
+    /// Make a certificate by that authority: `--cert controller` (DIR/controller.crt and
+    /// DIR/controller-tls.key) or `--cert node NAME` (DIR/NAME.crt and DIR/NAME-tls.key)
+    #[arg(long, value_name = "ROLE", num_args = 1..=2, conflicts_with_all = ["node", "out"])]
+    pub cert: Vec<String>,
+    /// Directory of the authority's and the new files
+    #[arg(long, value_name = "DIR", default_value = DIRECTORY)]
+    pub dir: PathBuf,
+    /// For how long a new certificate is valid
+    #[arg(long, value_name = "N", default_value_t = 3650,
+          value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub days: u32,
 }
 
-/// Makes a key, and returns where it is.
+/// Why nothing was made.
+#[derive(Debug, thiserror::Error)]
+pub enum KeygenError {
+    /// A probe key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A certificate.
+    #[error(transparent)]
+    Certificate(#[from] AuthorityError),
+    /// A role that there is not.
+    #[error("`--cert {given}`: give `controller`, or `node` and the node's name (without `/`)")]
+    Role {
+        /// What was given.
+        given: String,
+    },
+}
+
+/// Makes a key, or a certificate and its key, and returns where they are.
 ///
 /// # Errors
 ///
 /// Names the file that cannot be read or written.
-pub fn keygen(options: Options) -> Result<PathBuf, KeyError> {
+pub fn keygen(options: Options) -> Result<Vec<PathBuf>, KeygenError> {
+    if options.ca || !options.cert.is_empty() {
+        return certify(&options);
+    }
     let out = options.out.unwrap_or_else(|| CLUSTER_KEY.into());
     match options.node {
         Some(node) => ClusterKeys::read(&options.cluster_key)?
@@ -38,5 +79,114 @@ pub fn keygen(options: Options) -> Result<PathBuf, KeyError> {
             .write_new(&out)?,
         None => ClusterKeys::generate(options.id)?.write_new(&out)?,
     }
-    Ok(out)
+    Ok(vec![out])
+}
+
+fn certify(options: &Options) -> Result<Vec<PathBuf>, KeygenError> {
+    let pair = |cert: String, key: String| Pair {
+        cert: options.dir.join(cert),
+        key: options.dir.join(key),
+    };
+    let authority = pair("ca.crt".to_owned(), "ca.key".to_owned());
+    let validity = DAY * options.days;
+    let (made, files) = if options.ca {
+        (Certified::authority(validity)?, authority)
+    } else {
+        let identity = identity(&options.cert)?;
+        let name = match &identity {
+            Identity::Controller => "controller",
+            Identity::Node(name) => name,
+        };
+        let files = pair(format!("{name}.crt"), format!("{name}-tls.key"));
+        (Certified::issue(&identity, validity, &authority)?, files)
+    };
+    made.write_new(&files)?;
+    Ok(vec![files.cert, files.key])
+}
+
+fn identity(role: &[String]) -> Result<Identity, KeygenError> {
+    let words: Vec<&str> = role.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["controller"] => Ok(Identity::Controller),
+        // It names files, too.
+        ["node", name] if !name.is_empty() && !name.contains('/') => {
+            Ok(Identity::Node((*name).to_owned()))
+        }
+        _ => Err(KeygenError::Role {
+            given: role.join(" "),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
+
+    use clap::Parser as _;
+    use probe_user::channel::{Credentials, TlsFiles};
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn make(dir: &Path, line: &str) -> Result<Vec<PathBuf>, String> {
+        let dir = dir.to_str().unwrap();
+        let line = ["keygen", "--dir", dir].into_iter().chain(line.split(' '));
+        let line = Line::try_parse_from(line).map_err(|error| error.to_string())?;
+        keygen(line.options).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_authority_and_its_certificates_can_be_used_as_they_are_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let dir = directory.path();
+        let ca = make(dir, "--ca").unwrap();
+        for line in ["--cert controller", "--cert node n1"] {
+            let made = make(dir, line).unwrap();
+            let files = TlsFiles {
+                ca: ca[0].clone(),
+                cert: made[0].clone(),
+                key: made[1].clone(),
+            };
+            Credentials::open(files).unwrap();
+        }
+    }
+
+    #[test]
+    fn keys_are_their_owners_alone_and_never_overwritten() {
+        let directory = tempfile::tempdir().unwrap();
+        let dir = directory.path();
+        let key = make(dir, "--ca").unwrap()[1].clone();
+        assert_eq!(
+            fs::metadata(&key).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        let before = fs::read(&key).unwrap();
+        let error = make(dir, "--ca").unwrap_err();
+        assert!(error.contains("exists already"), "{error}");
+        assert_eq!(fs::read(&key).unwrap(), before);
+    }
+
+    #[test]
+    fn a_role_that_there_is_not_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        make(directory.path(), "--ca").unwrap();
+        for line in ["--cert witness", "--cert node", "--cert node a/b"] {
+            let error = make(directory.path(), line).unwrap_err();
+            assert!(error.contains("`controller`, or `node`"), "{error}");
+        }
+    }
+
+    #[test]
+    fn without_an_authority_no_certificate_is_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = make(directory.path(), "--cert controller").unwrap_err();
+        assert!(error.contains("ca.crt"), "{error}");
+    }
 }
