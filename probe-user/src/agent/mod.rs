@@ -8,6 +8,7 @@ mod beat;
 mod checks;
 pub mod cli;
 mod config;
+mod control;
 mod detach;
 mod egress;
 mod grpc_health;

@@ -14,6 +14,7 @@ use tracing::{info, warn};
 
 use super::beat::Beat;
 use super::checks::Checks;
+use super::control::Control;
 use super::reflector::Reflector;
 use super::settings::Settings;
 use super::status::{SharedStatus, Status};
@@ -42,7 +43,8 @@ pub(super) async fn run(settings: Settings) -> Result<()> {
     if let Some(listen) = agent.settings.grpc_health.listen {
         grpc_health::start(listen, agent.serving.subscribe()).await?;
     }
-    let outcome = agent.work(&mut signals, http).await;
+    let control = Control::start(&agent.settings, egress).await?;
+    let outcome = agent.work(&mut signals, http, control).await;
     // The server hears of it by losing the sender.
     drop(stop);
     outcome
@@ -175,6 +177,7 @@ impl Agent {
         &mut self,
         signals: &mut Signals,
         mut http: JoinHandle<Result<(), HttpError>>,
+        mut control: Option<Control>,
     ) -> Result<()> {
         let mut beats = self.beat_ticks();
         let mut look = Instant::now();
@@ -188,6 +191,7 @@ impl Agent {
                     ended.context("the HTTP server panicked")??;
                     return Err(anyhow!("the HTTP server has ended"));
                 }
+                pushed = Control::next(&mut control) => self.replace_keys(pushed?),
                 _ = beats.tick(), if self.was_in_place => self.tick()?,
                 () = self.watch.changed() => look = self.look().await?,
                 () = sleep_until(look) => look = self.look().await?,

@@ -1,0 +1,136 @@
+//! The control channel's place in the agent: what a controller pushes goes to the task that applies
+//! egress IPs, and to the main loop, which alone writes maps.
+
+use anyhow::{Context, Result};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tracing::info;
+
+use super::run::Agent;
+use super::settings::Settings;
+use super::{config, in_words};
+use crate::channel::{Bound, Node, Push, Refusal, Report, ServeError};
+use crate::egress::{self, ApplyError};
+use crate::keys::{NodeKey, NodeKeys};
+
+/// Keys that a controller has pushed.
+pub(super) struct KeyPush {
+    keys: Vec<NodeKey>,
+    done: oneshot::Sender<Result<(), String>>,
+}
+
+/// The control channel, served.
+pub(super) struct Control {
+    server: JoinHandle<Result<(), ServeError>>,
+    keys: mpsc::Receiver<KeyPush>,
+}
+
+impl Control {
+    /// Serves the channel if the settings ask for it.
+    pub(super) async fn start(settings: &Settings, egress: egress::Handle) -> Result<Option<Self>> {
+        let Some(choice) = settings.control.security()? else {
+            return Ok(None);
+        };
+        let bound = Bound::bind(settings.control.listen, choice.open()?).await?;
+        info!(address = %bound.local_addr(), "serving the control channel");
+        let (sender, keys) = mpsc::channel(1);
+        let node = ControlledNode {
+            egress,
+            keys: sender,
+        };
+        let server = tokio::spawn(bound.run(node));
+        Ok(Some(Self { server, keys }))
+    }
+
+    /// The next keys that a controller pushes. Never returns without a channel.
+    pub(super) async fn next(control: &mut Option<Self>) -> Result<KeyPush> {
+        let Some(control) = control else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            Some(push) = control.keys.recv() => Ok(push),
+            ended = &mut control.server => {
+                ended.context("the control channel's server panicked")??;
+                anyhow::bail!("the control channel's server has ended")
+            }
+        }
+    }
+}
+
+impl Agent {
+    /// Writes pushed keys to the key file, then to the maps, if they are others than before.
+    pub(super) fn replace_keys(&mut self, push: KeyPush) {
+        let outcome = self.try_replace_keys(push.keys);
+        // Whoever pushed may have gone away; what it pushed is in force all the same.
+        let _ = push
+            .done
+            .send(outcome.map_err(|error| in_words(error.as_ref())));
+    }
+
+    fn try_replace_keys(&mut self, keys: Vec<NodeKey>) -> Result<()> {
+        let keys = NodeKeys::new(&self.settings.node, keys)?;
+        let slots = config::probe_keys(&keys);
+        if slots == self.keys {
+            return Ok(());
+        }
+        keys.replace(&self.settings.key_file)?;
+        self.reflector.set_keys(slots)?;
+        self.keys = slots;
+        let ids: Vec<u16> = keys.all().iter().map(|key| key.id).collect();
+        info!(?ids, "the controller has replaced the probe keys");
+        Ok(())
+    }
+}
+
+/// The node, as the control channel acts on it.
+struct ControlledNode {
+    egress: egress::Handle,
+    keys: mpsc::Sender<KeyPush>,
+}
+
+impl ControlledNode {
+    async fn push_keys(&self, keys: Vec<NodeKey>) -> Result<(), Refusal> {
+        let stopping = || Refusal::Unable("the agent is stopping".to_owned());
+        let (done, outcome) = oneshot::channel();
+        let push = KeyPush { keys, done };
+        self.keys.send(push).await.map_err(|_| stopping())?;
+        outcome
+            .await
+            .map_err(|_| stopping())?
+            .map_err(|error| Refusal::Unable(format!("cannot take the probe keys: {error}")))
+    }
+}
+
+impl Node for ControlledNode {
+    async fn apply(&self, push: Push) -> Result<Report, Refusal> {
+        let incarnation = push.incarnation.unwrap_or(0);
+        // First, since it tells whether the push is stale: then its keys are, too.
+        let status = self.egress.apply(push.desired, incarnation).await;
+        let status = status.map_err(refusal)?;
+        if !push.keys.is_empty() {
+            self.push_keys(push.keys).await?;
+        }
+        Ok(report(status))
+    }
+
+    fn report(&self) -> Report {
+        report(self.egress.status())
+    }
+}
+
+fn report(status: egress::Status) -> Report {
+    Report {
+        applied_epoch: status.applied_epoch,
+        incarnation: status.incarnation,
+        addresses: status.addresses,
+    }
+}
+
+fn refusal(error: ApplyError) -> Refusal {
+    match error {
+        ApplyError::OlderEpoch { .. } | ApplyError::WrongIncarnation { .. } => {
+            Refusal::Stale(error.to_string())
+        }
+        ApplyError::NotRecorded(_) | ApplyError::Stopping => Refusal::Unable(error.to_string()),
+    }
+}
