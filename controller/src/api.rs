@@ -3,7 +3,13 @@
 //!
 //! - `GET /v1/nodes` answers a [`NodeList`],
 //! - `GET /v1/nodes/{name}` a [`Node`], or status 404 and an [`Error`],
-//! - `GET /v1/transitions` never ends: one [`StreamLine`] a line, as things happen.
+//! - `GET /v1/transitions` never ends: one [`StreamLine`] a line, as things happen,
+//! - `GET /v1/gateways` answers a [`GatewayList`],
+//! - `GET /v1/explain/{node or egress IP}` an [`Explanation`], or status 404 and an [`Error`],
+//! - `POST /v1/nodes/{name}/drain` and `.../undrain` answer [`Drained`] once that is recorded, or
+//!   status 404 and an [`Error`].
+
+mod failover;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,6 +18,10 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub use self::failover::{
+    Candidate, Cause, Drained, EgressIp, Explanation, Failover, Gateway, GatewayList, Phase,
+    Report, ReportState,
+};
 pub use crate::health::{Reason, State};
 
 /// A point in time; on the wire RFC 3339 in UTC with milliseconds.

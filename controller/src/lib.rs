@@ -1,7 +1,8 @@
 //! Everything that decides about nodes, and everything that shows what was decided.
 //!
 //! `health` holds the rules and depends on nothing outside itself; `monitor` feeds it from the
-//! prober; `standalone` runs both from a configuration file; `api` is what the HTTP interface
+//! prober; `failover` decides who owns which egress IP, and `channel` tells the agents; `standalone`
+//! runs all of it from a configuration file; `api` is what the HTTP interface
 //! says and the command line client in `cli` reads.
 
 #![forbid(unsafe_code)]
@@ -9,8 +10,12 @@
 pub mod api;
 pub mod channel;
 pub mod cli;
+pub mod clock;
 pub mod consumers;
+pub mod failover;
+pub mod grpc;
 pub mod health;
 pub mod metrics;
 pub mod monitor;
+pub mod services;
 pub mod standalone;

@@ -11,7 +11,7 @@ mod view;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use probe_user::keys::NodeKeys;
 use probe_user::session::TargetError;
@@ -20,6 +20,7 @@ pub use self::board::Board;
 pub use self::core::{Monitor, MonitorSettings, Outlets};
 pub use self::view::{AddressView, NodeView, RoundTrips};
 use crate::api;
+pub use crate::clock::Reading;
 use crate::health::{Reason, State};
 
 /// A node to monitor.
@@ -48,33 +49,6 @@ pub struct Record {
     pub since: SystemTime,
     /// Its incarnation; `None`: it never answered.
     pub incarnation: Option<u64>,
-}
-
-/// One point in time, on both clocks.
-#[derive(Clone, Copy, Debug)]
-pub struct Reading {
-    /// What everything is decided by.
-    pub instant: Instant,
-    /// What people are told.
-    pub wall: SystemTime,
-}
-
-impl Reading {
-    /// Now.
-    pub fn take() -> Self {
-        Self {
-            instant: Instant::now(),
-            wall: SystemTime::now(),
-        }
-    }
-
-    /// What the wall clock shows at `instant`, as far as this reading can tell.
-    pub fn wall_at(&self, instant: Instant) -> SystemTime {
-        match instant.checked_duration_since(self.instant) {
-            Some(later) => self.wall + later,
-            None => self.wall - (self.instant - instant),
-        }
-    }
 }
 
 /// Something to report.

@@ -1,0 +1,22 @@
+//! Which node owns which egress IP.
+//!
+//! [`Planner`] is told of gateways, nodes, states and reports, and says what to record and what to
+//! tell the agents. It has no clock, file, socket or task. [`pool`](Pool), `placement`, `damping`
+//! and `guard` are the rules that it applies, each on its own.
+
+mod damping;
+mod gateway;
+mod guard;
+mod output;
+mod placement;
+mod planner;
+mod pool;
+mod record;
+
+pub use self::damping::DampingSettings;
+pub use self::gateway::{Gateway, GatewayError, check_gateways};
+pub use self::guard::GuardSettings;
+pub use self::output::{Cause, Event, Output, Phase};
+pub use self::planner::{Observation, Planner, PlannerSettings};
+pub use self::pool::{Pool, PoolError};
+pub use self::record::{AddressRecord, Record};

@@ -1,0 +1,11 @@
+//! The failover planner, told what happens and asked what follows.
+
+mod guard;
+mod moves;
+mod ovn_kubernetes;
+mod placement;
+mod properties;
+mod recording;
+mod restarts;
+mod scale;
+mod world;

@@ -1,0 +1,293 @@
+//! A planner, agents that do what they are told unless they are kept from it, and a clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::{Duration, Instant, SystemTime};
+
+use controller::clock::Reading;
+use controller::failover::{
+    DampingSettings, Event, Gateway, GuardSettings, Observation, Output, Planner, PlannerSettings,
+    Pool, Record,
+};
+use controller::health::State;
+use probe_user::egress::{AddressReport, AddressState, EgressIp};
+
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(1);
+pub(crate) const SETTINGS: PlannerSettings = PlannerSettings {
+    enabled: true,
+    failback: None,
+    settle: Duration::from_millis(1200),
+    guard: GuardSettings {
+        max_unreachable: 0.55,
+        window: Duration::from_millis(1200),
+        silence: Duration::from_millis(750),
+    },
+    damping: DampingSettings {
+        count: 3,
+        window: Duration::from_secs(300),
+        hold: Duration::from_secs(30),
+        hold_max: Duration::from_secs(600),
+    },
+};
+
+/// What an agent was told last.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Told {
+    pub(crate) epoch: u64,
+    pub(crate) addresses: Vec<EgressIp>,
+}
+
+pub(crate) struct World {
+    pub(crate) planner: Planner,
+    pub(crate) now: Reading,
+    pub(crate) told: BTreeMap<String, Told>,
+    pub(crate) events: Vec<Event>,
+    /// The last durable record.
+    pub(crate) record: Option<Record>,
+    /// Agents that are told and do not answer.
+    pub(crate) mute: BTreeSet<String>,
+    /// Records are not made durable.
+    pub(crate) disk_is_stuck: bool,
+    nodes: BTreeMap<String, BTreeMap<String, String>>,
+    states: BTreeMap<String, State>,
+}
+
+impl World {
+    pub(crate) fn new(settings: PlannerSettings) -> Self {
+        let now = Reading {
+            instant: Instant::now(),
+            wall: SystemTime::UNIX_EPOCH,
+        };
+        Self {
+            planner: Planner::new(settings),
+            now,
+            told: BTreeMap::new(),
+            events: Vec::new(),
+            record: None,
+            mute: BTreeSet::new(),
+            disk_is_stuck: false,
+            nodes: BTreeMap::new(),
+            states: BTreeMap::new(),
+        }
+    }
+
+    /// Nodes `n1` to `n<nodes>`, all AVAILABLE, and one gateway `gw` with these addresses.
+    pub(crate) fn with(settings: PlannerSettings, nodes: usize, pool: &[&str]) -> Self {
+        let mut world = Self::new(settings);
+        world.set_gateways(vec![gateway("gw", pool)]);
+        world.set_nodes((1..=nodes).map(|index| format!("n{index}")));
+        for name in world.node_names() {
+            world.observe(&name, State::Available);
+        }
+        world.run();
+        world
+    }
+
+    pub(crate) fn node_names(&self) -> Vec<String> {
+        self.nodes.keys().cloned().collect()
+    }
+
+    pub(crate) fn set_gateways(&mut self, gateways: Vec<Gateway>) {
+        self.planner.handle_gateways(self.now, gateways);
+    }
+
+    /// Nodes with the label that gateways select.
+    pub(crate) fn set_nodes(&mut self, names: impl IntoIterator<Item = String>) {
+        let label = || BTreeMap::from([("egress".to_owned(), "yes".to_owned())]);
+        self.nodes = names.into_iter().map(|name| (name, label())).collect();
+        self.planner.handle_nodes(self.now, self.nodes.clone());
+    }
+
+    /// Gives the node the label that gateways select, or takes it away.
+    pub(crate) fn select(&mut self, node: &str, selected: bool) {
+        let labels = self.nodes.get_mut(node).unwrap();
+        labels.clear();
+        if selected {
+            labels.insert("egress".to_owned(), "yes".to_owned());
+        }
+        self.planner.handle_nodes(self.now, self.nodes.clone());
+        self.run();
+    }
+
+    /// The node gets into a state; nothing is decided yet.
+    pub(crate) fn observe(&mut self, node: &str, state: State) {
+        self.states.insert(node.to_owned(), state);
+        let heard = (state != State::Unreachable).then_some(self.now.instant);
+        self.planner
+            .handle_state(self.now, node, Observation { state, heard });
+    }
+
+    /// As [`observe`](Self::observe), and all that follows.
+    pub(crate) fn set_state(&mut self, node: &str, state: State) {
+        self.observe(node, state);
+        self.run();
+    }
+
+    pub(crate) fn cut(&mut self, node: &str) {
+        self.pass(Duration::from_secs(10));
+        self.set_state(node, State::Unreachable);
+    }
+
+    pub(crate) fn heal(&mut self, node: &str) {
+        self.pass(Duration::from_secs(10));
+        self.set_state(node, State::Available);
+    }
+
+    pub(crate) fn drain(&mut self, node: &str) {
+        self.planner.drain(node).unwrap();
+        self.run();
+    }
+
+    pub(crate) fn undrain(&mut self, node: &str) {
+        self.planner.undrain(node).unwrap();
+        self.run();
+    }
+
+    /// Time passes; nodes that are not UNREACHABLE go on answering.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        self.now.instant += time;
+        self.now.wall += time;
+        for (node, state) in self.states.clone() {
+            if state != State::Unreachable {
+                self.observe(&node, state);
+            }
+        }
+        self.run();
+    }
+
+    /// Decides, records, tells and reports until nothing more follows.
+    pub(crate) fn run(&mut self) {
+        loop {
+            self.planner.poll(self.now);
+            let mut idle = true;
+            while let Some(output) = self.planner.poll_output() {
+                if matches!(output, Output::Record(_)) && self.disk_is_stuck {
+                    return;
+                }
+                self.act(output);
+                idle = false;
+            }
+            if idle {
+                return;
+            }
+        }
+    }
+
+    fn act(&mut self, output: Output) {
+        match output {
+            Output::Record(record) => {
+                let version = record.version;
+                self.record = Some(record);
+                self.planner.handle_recorded(self.now, version);
+            }
+            Output::Apply {
+                node,
+                epoch,
+                addresses,
+            } => {
+                let told = self.told.entry(node.to_string()).or_default();
+                assert!(epoch > told.epoch, "{node}: {epoch} after {}", told.epoch);
+                *told = Told { epoch, addresses };
+                self.confirm(&node);
+            }
+            Output::Event(event) => self.events.push(event),
+        }
+    }
+
+    /// The node's agent reports what it was told last, if it is heard.
+    pub(crate) fn confirm(&mut self, node: &str) {
+        let heard = self.states.get(node) == Some(&State::Available);
+        let Some(told) = self
+            .told
+            .get(node)
+            .filter(|_| heard && !self.mute.contains(node))
+        else {
+            return;
+        };
+        let report = |ip: &EgressIp| AddressReport {
+            address: ip.address,
+            state: AddressState::Announced,
+        };
+        let reports: Vec<AddressReport> = told.addresses.iter().map(report).collect();
+        self.planner
+            .handle_report(self.now, node, told.epoch, &reports);
+    }
+
+    /// A new controller starts from the last durable record, and finds the nodes as they are.
+    pub(crate) fn restart(&mut self, settings: PlannerSettings, gateways: Vec<Gateway>) {
+        self.planner = Planner::new(settings);
+        if let Some(record) = &self.record {
+            self.planner.restore(self.now, record);
+        }
+        self.set_gateways(gateways);
+        self.planner.handle_nodes(self.now, self.nodes.clone());
+        for (node, state) in self.states.clone() {
+            self.observe(&node, state);
+        }
+        self.run();
+    }
+
+    /// By address: its owner, as the interface shows it.
+    pub(crate) fn owners(&self) -> BTreeMap<IpAddr, Option<String>> {
+        let view = self.planner.view(self.now.instant);
+        let addresses = view
+            .gateways
+            .into_iter()
+            .flat_map(|gateway| gateway.addresses);
+        addresses
+            .map(|address| (address.address, address.owner))
+            .collect()
+    }
+
+    /// The owner of the only address.
+    pub(crate) fn owner(&self) -> Option<String> {
+        let owners = self.owners();
+        assert_eq!(owners.len(), 1);
+        owners.into_values().next().flatten()
+    }
+
+    /// How many addresses have an owner.
+    pub(crate) fn assigned(&self) -> usize {
+        self.owners().values().flatten().count()
+    }
+
+    pub(crate) fn explain(&self, subject: &str) -> String {
+        self.planner
+            .explain(self.now.instant, subject)
+            .unwrap()
+            .sentences
+            .join(" ")
+    }
+
+    /// Addresses that left an owner, and why.
+    pub(crate) fn moves(&self) -> Vec<(String, controller::failover::Cause)> {
+        let left = |event: &Event| match event {
+            Event::Moved {
+                address,
+                cause: Some(cause),
+                ..
+            } => Some((address.to_string(), *cause)),
+            _ => None,
+        };
+        self.events.iter().filter_map(left).collect()
+    }
+}
+
+/// A gateway whose candidates are the nodes with the label.
+pub(crate) fn gateway(name: &str, pool: &[&str]) -> Gateway {
+    Gateway {
+        name: name.to_owned(),
+        selector: BTreeMap::from([("egress".to_owned(), "yes".to_owned())]),
+        pool: Pool::parse(pool).unwrap(),
+        defaults: Vec::new(),
+        cluster_default: false,
+        sources: Vec::new(),
+        interface: None,
+        routed: false,
+        max_per_node: None,
+    }
+}
+
+pub(crate) fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
