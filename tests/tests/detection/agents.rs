@@ -8,22 +8,48 @@ use controller::api::State;
 
 use crate::figures::{Took, assert_within};
 use crate::scene::{Mode, PERIOD, Scene, VICTIMS};
-use crate::watch::Watch;
+use crate::watch::{Seen, Watch};
 
 const ROUNDS: u32 = 10;
 /// The agent's defaults.
 const BEAT_PERIOD: Duration = Duration::from_millis(100);
 const BEAT_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// The time of a kill: between two moments.
+struct Kill {
+    begun: Instant,
+    done: Instant,
+}
+
+impl Kill {
+    fn make(scene: &mut Scene, index: u8) -> Self {
+        let begun = Instant::now();
+        scene.kill_agent(index);
+        Self {
+            begun,
+            done: Instant::now(),
+        }
+    }
+
+    fn took(&self, seen: &Seen) -> Took {
+        // A node that is probed in time is heard once a period.
+        let asked_late = seen.silence().saturating_sub(PERIOD);
+        Took {
+            time: seen.at - self.begun,
+            late: (self.done - self.begun) + asked_late + seen.lag() + seen.reading,
+            early: Duration::ZERO,
+        }
+    }
+}
+
 /// Kills each victim's agent in turn, and returns how long each detection took.
 fn kill_all(scene: &mut Scene, watch: &Watch, pause: Duration) -> Vec<Took> {
-    let mut kills: BTreeMap<String, Instant> = BTreeMap::new();
+    let mut kills: BTreeMap<String, Kill> = BTreeMap::new();
     for index in VICTIMS {
         // Not waiting for anything: kills are to fall into all phases of beats and probing.
         thread::sleep(pause);
-        let before = Instant::now();
-        scene.kill_agent(index);
-        kills.insert(scene.cluster.node(index).name(), before);
+        let kill = Kill::make(scene, index);
+        kills.insert(scene.cluster.node(index).name(), kill);
     }
     let detection = |_| {
         let seen = watch.next();
@@ -32,17 +58,13 @@ fn kill_all(scene: &mut Scene, watch: &Watch, pause: Duration) -> Vec<Took> {
             (transition.from, transition.to),
             (State::Available, State::Unavailable)
         );
-        let killed = kills.remove(&transition.node).unwrap();
-        Took {
-            time: seen.at - killed,
-            late: seen.late,
-        }
+        kills.remove(&transition.node).unwrap().took(&seen)
     };
     VICTIMS.map(detection).collect()
 }
 
 fn fifty_kills(purpose: &str, mode: Mode) {
-    let mut scene = Scene::new(purpose, mode);
+    let mut scene = Scene::new(purpose, mode, "");
     let watch = Watch::start(scene.cluster.node(1));
     let mut took = Vec::new();
     for round in 0..ROUNDS {

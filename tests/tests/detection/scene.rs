@@ -33,7 +33,7 @@ impl fmt::Display for Mode {
 pub(crate) struct Scene {
     agents: BTreeMap<u8, Process>,
     controller: Process,
-    mode: Mode,
+    agent_settings: String,
     pub(crate) cluster: Cluster,
     /// What the hub's ports run: frames that native XDP sends arrive nowhere else.
     _pass: Option<Reflector>,
@@ -42,8 +42,9 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// Nodes that the controller on the first sees AVAILABLE.
-    pub(crate) fn new(purpose: &str, mode: Mode) -> Self {
+    /// Nodes that the controller on the first sees AVAILABLE. `settings` are their agents', beside
+    /// the mode.
+    pub(crate) fn new(purpose: &str, mode: Mode, settings: &str) -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let cluster = Cluster::new(purpose, *VICTIMS.end()).unwrap();
@@ -51,18 +52,19 @@ impl Scene {
             cluster.set_mtu(index, mode.mtu).unwrap();
         }
         let pass = (mode.attach == "native").then(|| prepare_native(&cluster, purpose));
-        let settings = format!(
+        let timing = format!(
             "period = '{}ms'\ntimeout = '{}ms'\n",
             PERIOD.as_millis(),
             TIMEOUT.as_millis()
         );
-        let agents = start_agents(&cluster, 1..=*VICTIMS.end(), mode);
-        let config = cluster.controller_config(&settings);
+        let agent_settings = format!("reflector.attach = '{}'\n{settings}\n", mode.attach);
+        let agents = start_agents(&cluster, 1..=*VICTIMS.end(), &agent_settings);
+        let config = cluster.controller_config(&timing);
         let controller = cluster.node(1).spawn_controller(&config).unwrap();
         let scene = Self {
             agents,
             controller,
-            mode,
+            agent_settings,
             cluster,
             _pass: pass,
             _alone: alone,
@@ -79,7 +81,7 @@ impl Scene {
     /// Starts the victims' agents again.
     pub(crate) fn start_victims(&mut self) {
         self.agents
-            .extend(start_agents(&self.cluster, VICTIMS, self.mode));
+            .extend(start_agents(&self.cluster, VICTIMS, &self.agent_settings));
     }
 
     fn await_all_available(&self) {
@@ -126,12 +128,14 @@ impl Drop for Scene {
 fn start_agents(
     cluster: &Cluster,
     indices: RangeInclusive<u8>,
-    mode: Mode,
+    settings: &str,
 ) -> BTreeMap<u8, Process> {
     let start = |index| {
         let node = cluster.node(index);
-        let config = node.agent_config(&format!("reflector.attach = '{}'", mode.attach));
-        (index, node.spawn_agent(&config).unwrap())
+        (
+            index,
+            node.spawn_agent(&node.agent_config(settings)).unwrap(),
+        )
     };
     let mut agents: BTreeMap<u8, Process> = indices.map(start).collect();
     for (index, agent) in &mut agents {

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-use std::time::Instant;
 
 use pulsepath_tests::{Cluster, LinkState};
 
@@ -33,17 +32,14 @@ impl Switch {
         }
     }
 
-    /// Sets the link of node `index`. Just before, it was in its old state, and it is in its new
-    /// one when this returns; returns the time just before.
-    pub(crate) fn set(&mut self, cluster: &Cluster, index: u8, state: LinkState) -> Instant {
+    /// Sets the link of node `index`; it is set when this returns.
+    pub(crate) fn set(&mut self, cluster: &Cluster, index: u8, state: LinkState) {
         let commands = self.commands.as_mut().unwrap();
         let port = cluster.node(index).port();
-        let before = Instant::now();
         // The answer to the second command says that the first is done.
         write!(commands, "link set {port} {state}\nlink show dev lo\n").unwrap();
         commands.flush().unwrap();
         self.answers.read_line(&mut String::new()).unwrap();
-        before
     }
 }
 

@@ -14,9 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) at: Instant,
-    /// Part of the time until then for which the machine is to blame: how late the controller says
-    /// it was, and how long the line took to be read.
-    pub(crate) late: Duration,
+    /// How long the line took to be read.
+    pub(crate) reading: Duration,
     pub(crate) transition: Transition,
 }
 
@@ -28,12 +27,29 @@ impl Seen {
             other => panic!("not a transition: {other:?}"),
         };
         let reading = wall.duration_since(transition.at.0).unwrap_or_default();
-        let late = Duration::from_secs_f64(transition.lag_ms / 1e3) + reading;
         Self {
             at,
-            late,
+            reading,
             transition,
         }
+    }
+
+    /// How late the controller says it was when it decided.
+    pub(crate) fn lag(&self) -> Duration {
+        Duration::from_secs_f64(self.transition.lag_ms / 1e3)
+    }
+
+    /// How long the node had been silent as the controller counts it.
+    pub(crate) fn silence(&self) -> Duration {
+        Duration::from_secs_f64(self.transition.silence_ms / 1e3)
+    }
+
+    /// Time between the node's last reply and the decision that the controller does not count as
+    /// silence, since it was late or did not probe.
+    pub(crate) fn not_counted(&self) -> Duration {
+        let last_reply = self.transition.last_reply.unwrap().0;
+        let elapsed = self.transition.at.0.duration_since(last_reply);
+        elapsed.unwrap_or_default().saturating_sub(self.silence())
     }
 }
 
