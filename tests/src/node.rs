@@ -84,14 +84,21 @@ impl Node {
         self.files.join(format!("{}.key", self.name()))
     }
 
+    /// The file of what its agent was told.
+    pub fn agent_state_file(&self) -> PathBuf {
+        self.files.join(format!("{}-agent.json", self.name()))
+    }
+
     /// Its agent's configuration (TOML): name, key, pins, `eth0` as management interface, and
     /// `settings`, which may be any top-level keys, dotted ones such as `beat.period` included.
     pub fn agent_config(&self, settings: &str) -> String {
         format!(
-            "node = \"{}\"\npin_dir = {:?}\nkey_file = {:?}\nmanagement.interface = \"eth0\"\n{settings}\n",
+            "node = \"{}\"\npin_dir = {:?}\nkey_file = {:?}\nmanagement.interface = \"eth0\"\n\
+             egress.state_file = {:?}\n{settings}\n",
             self.name(),
             self.pin_dir,
             self.key_file(),
+            self.agent_state_file(),
         )
     }
 

@@ -43,8 +43,9 @@ pub(super) struct Record {
     pub(super) incarnation: u64,
     /// The last set that the node was told.
     pub(super) desired: Option<Desired>,
-    /// Addresses of earlier sets that may still be on the node.
-    pub(super) leaving: BTreeSet<IpAddr>,
+    /// Addresses that agents have put on the node, and not taken off since. Kernels before 5.18
+    /// cannot mark them.
+    pub(super) added: BTreeSet<IpAddr>,
     /// What sysctls were before, by path below `/proc/sys`.
     pub(super) sysctls: BTreeMap<String, String>,
 }
@@ -94,27 +95,6 @@ impl Record {
             }
             _ => Ok(()),
         }
-    }
-
-    /// The node is told another set.
-    pub(super) fn replace(&mut self, incarnation: u64, desired: &Desired) {
-        self.leaving.extend(self.addresses());
-        for egress_ip in &desired.addresses {
-            self.leaving.remove(&egress_ip.address);
-        }
-        self.incarnation = incarnation;
-        self.desired = Some(desired.clone());
-    }
-
-    /// Every address that may be on the node since an agent put it there.
-    pub(super) fn known(&self) -> Vec<IpAddr> {
-        let leaving = self.leaving.iter().copied();
-        leaving.chain(self.addresses()).collect()
-    }
-
-    fn addresses(&self) -> Vec<IpAddr> {
-        let desired = self.desired.iter().flat_map(|desired| &desired.addresses);
-        desired.map(|egress_ip| egress_ip.address).collect()
     }
 }
 

@@ -45,7 +45,7 @@ pub async fn remove(state_file: &Path) -> Result<Removed, RemoveError> {
     let mut record = Record::read(state_file)?.unwrap_or_default();
     let (connection, route, _) = rtnetlink::new_connection().map_err(RemoveError::Netlink)?;
     let connection = tokio::spawn(connection);
-    let observed = links::observe(&route, &record.known()).await?;
+    let observed = links::observe(&route, &record.added).await?;
     let ours: Vec<_> = observed.addresses.iter().filter(|it| it.ours).collect();
     if !ours.is_empty() || record.desired.is_some() {
         nft::replace(&Ruleset::default())?;

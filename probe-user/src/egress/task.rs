@@ -23,9 +23,12 @@ use super::types::Desired;
 
 /// How often everything is looked at although no change was heard of.
 const LOOK: Duration = Duration::from_secs(30);
+/// The packet filter is looked at this often at most, however often somebody changes it.
+const RULES_GAP: Duration = Duration::from_secs(1);
 /// Rounds of one pass. Each one brings a claim further; more than this means that somebody undoes
 /// what we do.
 const MAX_ROUNDS: usize = 8;
+const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 /// Sets that wait to be applied.
 const BACKLOG: usize = 8;
 
@@ -56,6 +59,9 @@ pub enum EgressError {
     /// No netlink socket.
     #[error("cannot open a netlink socket for addresses")]
     Netlink(#[source] std::io::Error),
+    /// Nobody tells of changes to the packet filter.
+    #[error("cannot watch the packet filter")]
+    Filter(#[source] Box<dyn Error + Send + Sync>),
     /// The node's assignment cannot be read.
     #[error("cannot read the node's assignment")]
     Assignment(#[source] Box<dyn Error + Send + Sync>),
@@ -71,6 +77,7 @@ pub struct Egress {
     record: Record,
     route: rtnetlink::Handle,
     notices: Notices,
+    filter: nft::Watch,
     connection: JoinHandle<()>,
     wire: Wire,
     heard: mpsc::Receiver<Heard>,
@@ -115,6 +122,7 @@ impl Egress {
             record,
             route,
             notices: Box::pin(messages.map(|_| ())),
+            filter: nft::Watch::new().map_err(|error| EgressError::Filter(Box::new(error)))?,
             connection: tokio::spawn(connection),
             wire,
             heard,
@@ -132,30 +140,37 @@ impl Egress {
     }
 
     async fn run(mut self) {
-        let mut look = Instant::now();
+        let mut look = Instant::now() + LOOK;
+        let mut next_rules = Instant::now();
+        let mut rules_changed = false;
         loop {
             self.work().await;
             let now = Instant::now();
-            if look <= now {
-                look = now + LOOK;
+            if look <= now || (rules_changed && next_rules <= now) {
+                (look, next_rules, rules_changed) = (now + LOOK, now + RULES_GAP, false);
                 self.check_rules().await;
             }
-            let wake = self
-                .applier
-                .next_wake(now)
-                .map_or(look, |wake| wake.min(look));
+            let rules = rules_changed.then_some(next_rules);
+            let due = rules.into_iter().chain(self.applier.next_wake(now));
+            let wake = due.fold(look, Instant::min);
             // Even if something is due at once: what keeps failing must not keep a CPU busy.
-            let wake = wake.max(now + Duration::from_millis(1));
+            let wake = wake.max(now + SHORTEST_SLEEP);
             tokio::select! {
                 request = self.requests.recv() => match request {
                     Some(request) => self.accept(request),
                     None => return,
                 },
                 heard = self.heard.recv() => self.conflicts(heard),
-                _ = self.notices.next() => while self.notices.next().now_or_never().flatten().is_some() {},
+                _ = self.notices.next() => self.take_notices(),
+                () = self.filter.changed(), if !rules_changed => rules_changed = true,
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
         }
+    }
+
+    /// Changes come in bursts; one look is enough.
+    fn take_notices(&mut self) {
+        while self.notices.next().now_or_never().flatten().is_some() {}
     }
 
     fn conflicts(&mut self, first: Option<Heard>) {
@@ -205,7 +220,7 @@ impl Egress {
             "told another set of egress IPs"
         );
         let mut record = self.record.clone();
-        record.replace(node, desired);
+        (record.incarnation, record.desired) = (node, Some(desired.clone()));
         let written = record.write(&self.options.state_file);
         written.map_err(|error| ApplyError::NotRecorded(in_words(&error)))?;
         self.record = record;
@@ -241,14 +256,14 @@ impl Egress {
 
     /// Whether there was anything to do.
     async fn round(&mut self) -> Result<bool, NetError> {
-        let observed = links::observe(&self.route, &self.record.known()).await?;
+        let observed = links::observe(&self.route, &self.record.added).await?;
         self.prepare(&observed)?;
         let steps = self.applier.plan(Instant::now(), &observed);
         for step in &steps {
             if self.applier.is_void(step) {
                 continue;
             }
-            match self.carry_out(step).await {
+            match self.carry_out(step, observed.tells_origin).await {
                 Ok(()) => self.applier.done(Instant::now(), step, &observed),
                 Err(error) => {
                     let error = in_words(error.as_ref());
@@ -297,7 +312,12 @@ impl Egress {
         self.wire.watch(&links)
     }
 
-    async fn carry_out(&mut self, step: &Step) -> Result<(), Box<dyn Error + Send + Sync>> {
+    /// `tells_origin`: whether the kernel remembers that an address is ours.
+    async fn carry_out(
+        &mut self,
+        step: &Step,
+        tells_origin: bool,
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
         match step.clone() {
             Step::Rules(rules) => {
                 let is_empty = rules.is_empty();
@@ -309,17 +329,20 @@ impl Egress {
             }
             Step::Remove { address, link } => {
                 links::remove(&self.route, address, link).await?;
+                self.record.added.remove(&address);
                 self.counters.removed += 1;
                 info!(%address, link, "released an egress IP");
             }
             Step::Flush { address } => {
                 let flushed = spawn_blocking(move || conntrack::flush(address)).await??;
                 self.counters.flushed += flushed;
-                self.record.leaving.remove(&address);
                 debug!(%address, flushed, "deleted conntrack entries");
             }
             Step::Probe { address, link } => self.wire.probe(link, address)?,
             Step::Add { address, link } => {
+                if self.record.added.insert(address) && !tells_origin {
+                    self.write_record()?;
+                }
                 links::add(&self.route, address, link).await?;
                 self.counters.added += 1;
                 info!(%address, link, "claimed an egress IP");
@@ -411,9 +434,6 @@ fn go_on(options: &Options, incarnation: u64, applied: u64, applier: &mut Applie
                 epoch = desired.epoch,
                 "the recorded egress IPs are of another incarnation: releasing them"
             );
-            record
-                .leaving
-                .extend(desired.addresses.iter().map(|it| it.address));
         }
         None => {}
     }

@@ -183,6 +183,12 @@ impl Applier {
     }
 
     fn plan_releases(&mut self, now: Instant, observed: &Observed, steps: &mut Vec<Step>) {
+        let is_foreign = |address: &IpAddr| {
+            let mut present = observed.addresses.iter();
+            present.any(|it| it.address == *address && !it.ours)
+        };
+        // It was never claimed, and its flows are somebody else's.
+        self.releases.retain(|address, _| !is_foreign(address));
         for (&address, release) in &mut self.releases {
             if release.again.is_some_and(|again| now < again) {
                 continue;

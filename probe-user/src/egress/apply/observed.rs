@@ -33,6 +33,8 @@ pub(crate) struct Present {
 pub(crate) struct Observed {
     pub(crate) links: Vec<Link>,
     pub(crate) addresses: Vec<Present>,
+    /// Whether the kernel says of an address who has put it there.
+    pub(crate) tells_origin: bool,
 }
 
 impl Observed {

@@ -1,5 +1,6 @@
 //! Interfaces and addresses, over rtnetlink.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use futures_util::TryStreamExt;
@@ -13,7 +14,7 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, Lin
 use super::super::apply::{Link, Observed, Present};
 use super::NetError;
 
-/// What marks an address as ours (IFA_PROTO, [Linux 5.18]): "pp" would be too long.
+/// What marks an address as ours (IFA_PROTO, [Linux 5.18]).
 ///
 /// [Linux 5.18]: https://git.kernel.org/torvalds/c/47f0bd503210
 const OURS: AddressProtocol = AddressProtocol::Other(b'p');
@@ -21,9 +22,11 @@ const OURS: AddressProtocol = AddressProtocol::Other(b'p');
 /// Valid for ever, as the kernel writes it.
 const FOR_EVER: u32 = u32::MAX;
 
-/// Every interface and address. On kernels that cannot mark an address, those of `recorded` are
-/// ours.
-pub(crate) async fn observe(handle: &Handle, recorded: &[IpAddr]) -> Result<Observed, NetError> {
+/// Every interface and address. On kernels that cannot mark an address, those of `added` are ours.
+pub(crate) async fn observe(
+    handle: &Handle,
+    added: &BTreeSet<IpAddr>,
+) -> Result<Observed, NetError> {
     let failed = |action: &str| {
         let action = action.to_owned();
         move |source| NetError::Route {
@@ -42,12 +45,20 @@ pub(crate) async fn observe(handle: &Handle, recorded: &[IpAddr]) -> Result<Obse
         .try_collect()
         .await
         .map_err(failed("list the addresses"))?;
+    let origin = |it: &AddressAttribute| matches!(it, AddressAttribute::Protocol(_));
+    // Where the kernel can tell, it does so of its own loopback addresses.
+    let tells_origin = addresses.iter().any(|it| it.attributes.iter().any(origin));
+    let is_ours = |address: IpAddr, origin| match tells_origin {
+        true => origin == Some(OURS),
+        false => added.contains(&address),
+    };
     let addresses = addresses
         .into_iter()
-        .filter_map(|message| present(message, recorded));
+        .filter_map(|message| present(message, is_ours));
     Ok(Observed {
         links,
         addresses: addresses.collect(),
+        tells_origin,
     })
 }
 
@@ -133,7 +144,10 @@ fn link(message: LinkMessage) -> Link {
     link
 }
 
-fn present(message: AddressMessage, recorded: &[IpAddr]) -> Option<Present> {
+fn present(
+    message: AddressMessage,
+    is_ours: impl Fn(IpAddr, Option<AddressProtocol>) -> bool,
+) -> Option<Present> {
     let prefix_length = message.header.prefix_len;
     let (mut address, mut local, mut protocol) = (None, None, None);
     for attribute in message.attributes {
@@ -145,11 +159,10 @@ fn present(message: AddressMessage, recorded: &[IpAddr]) -> Option<Present> {
         }
     }
     let address = local.or(address)?;
-    let marked = protocol == Some(OURS) || (protocol.is_none() && recorded.contains(&address));
     Some(Present {
         link: message.header.index,
         address,
         prefix_length,
-        ours: marked && prefix_length == host_length(address),
+        ours: prefix_length == host_length(address) && is_ours(address, protocol),
     })
 }

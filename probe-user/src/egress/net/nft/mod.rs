@@ -13,6 +13,7 @@
 
 mod expression;
 mod table;
+mod watch;
 
 use std::collections::BTreeSet;
 use std::hash::Hasher;
@@ -27,6 +28,7 @@ use super::super::apply::Ruleset;
 use super::NetError;
 use super::netfilter::Netfilter;
 use table::Table;
+pub(crate) use watch::Watch;
 
 /// Sources are spread over this many buckets, each of which has one address.
 pub(super) const BUCKETS: u32 = 256;
