@@ -4,12 +4,15 @@
 //! changed, never what, and asks for the present state then: a slow consumer misses history, never
 //! the outcome. Nodes that interest nobody are not probed.
 
+mod watcher;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+pub use self::watcher::{Changes, Watcher};
 use crate::health::State;
 use crate::monitor::Board;
 
@@ -45,6 +48,8 @@ struct Shared {
 #[derive(Default)]
 struct Register {
     next: u64,
+    /// How often anyone has been told of a node.
+    version: u64,
     consumers: BTreeMap<u64, Entry>,
     /// How many are interested in all nodes.
     all: usize,
@@ -56,6 +61,8 @@ struct Register {
 struct Entry {
     interest: Interest,
     changed: Arc<Notify>,
+    /// Which nodes changed, if the consumer wants to know.
+    names: Option<BTreeSet<String>>,
 }
 
 impl Consumers {
@@ -86,6 +93,7 @@ impl Consumers {
             Entry {
                 interest,
                 changed: changed.clone(),
+                names: None,
             },
         );
         drop(register);
@@ -95,6 +103,16 @@ impl Consumers {
             changed,
             shared: self.shared.clone(),
         }
+    }
+
+    /// Registers a consumer that is told which nodes changed, beginning with all that interest it.
+    pub fn watch(&self, name: &str, interest: Interest) -> Watcher {
+        Watcher::new(self, name, interest)
+    }
+
+    /// The version of the last change. Asked before a state is read, the state includes it.
+    pub fn version(&self) -> u64 {
+        self.shared.lock().version
     }
 
     /// Whether anyone is interested in the node.
@@ -110,8 +128,13 @@ impl Consumers {
 
     /// Tells everyone whom it interests that the node changed.
     pub(crate) fn tell(&self, node: &str) {
-        for entry in self.shared.lock().consumers.values() {
+        let mut register = self.shared.lock();
+        register.version += 1;
+        for entry in register.consumers.values_mut() {
             if entry.interest.includes(node) {
+                if let Some(names) = &mut entry.names {
+                    names.insert(node.to_owned());
+                }
                 entry.changed.notify_one();
             }
         }
@@ -140,6 +163,37 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, Register> {
         // Each change below is complete before it could panic.
         self.register.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on the names of nodes that change are noted for the consumer.
+    fn note_names(&self, id: u64) {
+        if let Some(entry) = self.lock().consumers.get_mut(&id) {
+            entry.names = Some(BTreeSet::new());
+        }
+    }
+
+    /// Adds names to those that are noted.
+    fn add_names(&self, id: u64, more: BTreeSet<String>) {
+        if let Some(Entry {
+            names: Some(names), ..
+        }) = self.lock().consumers.get_mut(&id)
+        {
+            names.extend(more);
+        }
+    }
+
+    /// Takes the names that are noted.
+    fn take_names(&self, id: u64) -> Changes {
+        let mut register = self.lock();
+        let version = register.version;
+        let names = register
+            .consumers
+            .get_mut(&id)
+            .and_then(|entry| entry.names.as_mut());
+        Changes {
+            nodes: names.map(std::mem::take).unwrap_or_default(),
+            version,
+        }
     }
 
     /// Replaces a consumer's interest; `None` deregisters it.

@@ -1,7 +1,8 @@
 //! The present state of everything, for readers on other threads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Instant;
 
 use probe_user::session::{ProberStats, SocketStats};
 
@@ -45,6 +46,12 @@ impl Board {
         cells.iter().map(|cell| cell.lock().clone()).collect()
     }
 
+    /// The name of every node.
+    pub fn names(&self) -> BTreeSet<String> {
+        let nodes = self.nodes.read().unwrap_or_else(PoisonError::into_inner);
+        nodes.keys().cloned().collect()
+    }
+
     /// The node with this name.
     pub fn node(&self, name: &str) -> Option<NodeView> {
         self.cell(name).map(|cell| cell.lock().clone())
@@ -54,6 +61,16 @@ impl Board {
     pub fn state(&self, name: &str) -> State {
         self.cell(name)
             .map_or(State::Unknown, |cell| cell.lock().state)
+    }
+
+    /// Every node's name, its state and when its last reply of any kind arrived.
+    pub fn observations(&self) -> Vec<(String, State, Option<Instant>)> {
+        let nodes = self.nodes.read().unwrap_or_else(PoisonError::into_inner);
+        let observe = |(name, cell): (&String, &Cell)| {
+            let view = cell.lock();
+            (name.clone(), view.state, view.heard)
+        };
+        nodes.iter().map(observe).collect()
     }
 
     /// What the prober and its sockets have counted.
