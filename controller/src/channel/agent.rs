@@ -1,5 +1,6 @@
 //! One node's agent: brings it what its node shall hold, until it has it.
 
+use std::error::Error as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use probe_user::channel::proto::agent_client::AgentClient;
 use probe_user::channel::{Malformed, Push, Report, Security};
 use probe_user::logging::in_words;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tonic::Code;
 use tonic::transport::Channel;
@@ -144,12 +146,24 @@ impl Courier {
     }
 }
 
-/// The way to an agent: its present address, and a channel there.
+/// The way to an agent.
 #[derive(Default)]
 struct Link {
     /// Failed attempts so far; each of a node's addresses gets its turn.
     turn: usize,
-    channel: Option<(SocketAddr, Channel)>,
+    connection: Option<Connection>,
+}
+
+struct Connection {
+    address: SocketAddr,
+    progress: Progress,
+}
+
+enum Progress {
+    /// In a task of its own, which goes on when a newer push comes or an attempt's time is over: what
+    /// has been done to connect is not done again.
+    Connecting(JoinSet<Result<Channel, tonic::transport::Error>>),
+    Connected(Channel),
 }
 
 impl Link {
@@ -159,23 +173,63 @@ impl Link {
         security: &Security,
         wanted: Wanted,
     ) -> Result<Report, Failure> {
-        let count = wanted.addresses.len();
-        if count == 0 {
-            return Err(Failure::NoAddress);
-        }
-        let address = wanted.addresses[self.turn % count];
-        let channel = match &self.channel {
-            Some((known, channel)) if *known == address => channel.clone(),
-            _ => connect::channel(node, address, security),
+        let connected = timeout(CALL_LIMIT, self.channel(node, security, &wanted.addresses));
+        let result = match connected.await {
+            Ok(Ok((address, channel))) => call(address, channel, wanted.push).await,
+            Ok(Err(failure)) => Err(failure),
+            Err(_) => return Err(self.not_yet()),
         };
-        self.channel = Some((address, channel.clone()));
-        let result = call(address, channel, wanted.push).await;
         if let Err(Failure::NoAnswer { .. }) = &result {
-            // A connection on which nothing comes back is not tried again.
-            self.channel = None;
+            // A connection on which nothing comes back is not used again.
+            self.connection = None;
             self.turn += 1;
         }
         result
+    }
+
+    fn not_yet(&self) -> Failure {
+        let address = self.connection.as_ref().map(|present| present.address);
+        address.map_or(Failure::NoAddress, |address| Failure::NoAnswer {
+            address,
+            why: format!("not connected within {CALL_LIMIT:?}"),
+        })
+    }
+
+    async fn channel(
+        &mut self,
+        node: &Arc<str>,
+        security: &Security,
+        addresses: &[SocketAddr],
+    ) -> Result<(SocketAddr, Channel), Failure> {
+        let turn = self.turn.checked_rem(addresses.len());
+        let next = addresses[turn.ok_or(Failure::NoAddress)?];
+        let usable = |connection: &Connection| addresses.contains(&connection.address);
+        let connection = match self.connection.take().filter(usable) {
+            Some(connection) => connection,
+            None => Connection {
+                address: next,
+                progress: Progress::Connecting(JoinSet::from_iter([connect::channel(
+                    node.clone(),
+                    next,
+                    security.clone(),
+                )])),
+            },
+        };
+        let Connection { address, progress } = self.connection.insert(connection);
+        let address = *address;
+        match progress {
+            Progress::Connected(channel) => Ok((address, channel.clone())),
+            Progress::Connecting(connecting) => {
+                let no_answer = |why| Failure::NoAnswer { address, why };
+                let channel = match connecting.join_next().await {
+                    Some(Ok(connected)) => connected.map_err(|error| no_answer(in_words(&error)))?,
+                    Some(Err(panic)) => return Err(no_answer(panic.to_string())),
+                    None => return Err(no_answer("not connected".to_owned())),
+                };
+                *progress = Progress::Connected(channel.clone());
+                Ok((address, channel))
+            }
+        }
     }
 }
 
@@ -189,7 +243,9 @@ async fn call(address: SocketAddr, channel: Channel, push: Push) -> Result<Repor
         let why = status.message().to_owned();
         match status.code() {
             // Made up by our side, too, when there is no connection; the cause is what people need.
-            Code::Unavailable | Code::Unknown | Code::Cancelled => no_answer(in_words(&status)),
+            Code::Unavailable | Code::Unknown | Code::Cancelled => {
+                no_answer(status.source().map_or(why, in_words))
+            }
             Code::FailedPrecondition => Failure::Stale { address, why },
             _ => Failure::Unable { address, why },
         }

@@ -19,27 +19,35 @@ use super::agent::CALL_LIMIT;
 /// for dead before it is needed.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
+/// How long TCP may take to connect.
+const TCP_LIMIT: Duration = Duration::from_secs(1);
+/// How long TLS may take. Long, since it is work: a thousand agents that come back at once would
+/// otherwise all be given up, again and again, with their work half done.
+const TLS_LIMIT: Duration = Duration::from_secs(20);
+
 /// What a connection runs over.
 trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 
-/// A channel to the agent of `node` at `address`. It connects when it is first used, and again
-/// whenever the connection is gone.
-pub(super) fn channel(node: &Arc<str>, address: SocketAddr, security: &Security) -> Channel {
-    let (node, security) = (node.clone(), security.clone());
+/// Connects to the agent of `node` at `address`. Should the connection break later, the channel makes
+/// another when it is used.
+pub(super) async fn channel(
+    node: Arc<str>,
+    address: SocketAddr,
+    security: Security,
+) -> Result<Channel, tonic::transport::Error> {
     let connect = move |_: Uri| {
         let (node, security) = (node.clone(), security.clone());
         async move { connect(&node, address, &security).await.map(TokioIo::new) }
     };
     // Only its form matters: the connector knows where to go.
     Endpoint::from_static("http://agent")
-        .connect_timeout(CALL_LIMIT)
-        .tcp_nodelay(true)
         .http2_keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(CALL_LIMIT)
         .keep_alive_while_idle(true)
-        .connect_with_connector_lazy(tower::service_fn(connect))
+        .connect_with_connector(tower::service_fn(connect))
+        .await
 }
 
 async fn connect(
@@ -47,12 +55,18 @@ async fn connect(
     address: SocketAddr,
     security: &Security,
 ) -> io::Result<Box<dyn Transport>> {
-    let stream = TcpStream::connect(address).await?;
+    let stream = limited(TCP_LIMIT, TcpStream::connect(address)).await?;
     stream.set_nodelay(true)?;
     match security {
         Security::Plaintext => Ok(Box::new(stream)),
-        Security::Mutual(credentials) => handshake(node, stream, credentials).await,
+        Security::Mutual(credentials) => {
+            limited(TLS_LIMIT, handshake(node, stream, credentials)).await
+        }
     }
+}
+
+async fn limited<T>(limit: Duration, step: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    tokio::time::timeout(limit, step).await?
 }
 
 async fn handshake(

@@ -1,5 +1,6 @@
 //! Whom each side accepts.
 
+use std::fmt;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -18,9 +19,16 @@ use super::Roots;
 use crate::channel::Identity;
 
 /// A certificate of our authority, but not the one that is expected.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("the certificate does not speak for {0}")]
 struct NotFor(Identity);
+
+/// rustls shows other people's errors in this form only.
+impl fmt::Debug for NotFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 fn require(identity: &Identity, certificate: &CertificateDer<'_>) -> Result<(), Error> {
     match identity.is_in(certificate) {

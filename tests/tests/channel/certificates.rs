@@ -1,0 +1,87 @@
+//! Who is let in.
+
+use std::sync::Arc;
+
+use probe_user::channel::{Credentials, Identity, Security};
+
+use crate::scene::{Authority, WillingNode, ask, mutual, push, replace, serve};
+
+#[tokio::test]
+async fn a_controller_and_a_node_of_one_authority_speak() {
+    let authority = Authority::new();
+    let node = WillingNode::healthy();
+    let address = serve(node.clone(), mutual(authority.node("n1"))).await;
+    let report = ask(authority.controller(), "n1", address, push(3)).await;
+    assert_eq!(report.unwrap().applied_epoch, 3);
+    assert_eq!(node.last(), Some(push(3)));
+}
+
+#[tokio::test]
+async fn a_node_commands_no_other_node() {
+    let authority = Authority::new();
+    let node = WillingNode::healthy();
+    let address = serve(node.clone(), mutual(authority.node("n1"))).await;
+    let thief = mutual(authority.node("n2"));
+    let answer = ask(thief, "n1", address, push(3)).await;
+    assert!(answer.is_err(), "{answer:?}");
+    assert_eq!(node.last(), None);
+}
+
+#[tokio::test]
+async fn a_controller_tells_a_node_nothing_that_is_meant_for_another() {
+    let authority = Authority::new();
+    let node = WillingNode::healthy();
+    let address = serve(node.clone(), mutual(authority.node("n2"))).await;
+    let error = ask(authority.controller(), "n1", address, push(3)).await;
+    let error = error.unwrap_err();
+    assert!(error.contains("pulsepath://node/n1"), "{error}");
+    assert_eq!(node.last(), None);
+}
+
+#[tokio::test]
+async fn a_controller_of_another_authority_is_turned_away() {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let node = WillingNode::healthy();
+    let address = serve(node.clone(), mutual(ours.node("n1"))).await;
+    // It trusts us, so that it is we who turn it away.
+    let mut files = theirs.certify(&Identity::Controller);
+    files.ca = ours.certify(&Identity::Controller).ca;
+    let answer = ask(mutual(files), "n1", address, push(3)).await;
+    assert!(answer.is_err(), "{answer:?}");
+    assert_eq!(node.last(), None);
+}
+
+#[tokio::test]
+async fn without_tls_nobody_is_let_in() {
+    let authority = Authority::new();
+    let node = WillingNode::healthy();
+    let address = serve(node.clone(), mutual(authority.node("n1"))).await;
+    let answer = ask(Security::Plaintext, "n1", address, push(3)).await;
+    assert!(answer.is_err(), "{answer:?}");
+    assert_eq!(node.last(), None);
+}
+
+#[tokio::test]
+async fn replaced_certificates_serve_the_next_connection() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let files = old.node("n1");
+    let address = serve(WillingNode::healthy(), mutual(files.clone())).await;
+    let (before, after) = (old.controller(), new.controller());
+    assert!(ask(after.clone(), "n1", address, push(1)).await.is_err());
+    replace(&files, &new.node("n1"));
+    let report = ask(after, "n1", address, push(2)).await;
+    assert_eq!(report.unwrap().applied_epoch, 2);
+    let report = ask(before, "n1", address, push(3)).await;
+    assert!(report.is_err(), "the old authority is trusted still");
+}
+
+#[tokio::test]
+async fn certificates_that_are_half_replaced_leave_the_old_ones_in_use() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let files = old.node("n1");
+    let credentials = Arc::new(Credentials::open(files.clone()).unwrap());
+    let address = serve(WillingNode::healthy(), Security::Mutual(credentials)).await;
+    std::fs::copy(new.node("n1").cert, &files.cert).unwrap();
+    let report = ask(old.controller(), "n1", address, push(1)).await;
+    assert_eq!(report.unwrap().applied_epoch, 1);
+}
