@@ -1,5 +1,7 @@
 //! The controller's metrics.
 
+mod failover;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+pub use self::failover::FailoverMetrics;
 use crate::health::State;
 use crate::monitor::{Board, NodeView};
 

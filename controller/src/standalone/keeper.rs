@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot};
+use probe_user::logging::in_words;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::StateFile;
-use super::report::chain;
+use crate::failover::Record as Assignments;
 use crate::metrics::Metrics;
 use crate::monitor::Board;
 
@@ -15,6 +16,8 @@ use crate::monitor::Board;
 const GATHER: Duration = Duration::from_millis(100);
 /// Time between two attempts to write a file that could not be written.
 const RETRY: Duration = Duration::from_secs(10);
+/// The same while assignments wait for it: nothing moves meanwhile.
+const URGENT_RETRY: Duration = Duration::from_secs(1);
 
 /// Tells a [`StateKeeper`] that there is something to record.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +29,24 @@ impl Unrecorded {
     }
 }
 
+/// Has assignments recorded at once.
+pub(super) struct Recorder {
+    records: watch::Sender<Assignments>,
+    recorded: mpsc::UnboundedReceiver<u64>,
+}
+
+impl Recorder {
+    /// Has `record` recorded instead of the last one.
+    pub(super) fn record(&self, record: Assignments) {
+        self.records.send_replace(record);
+    }
+
+    /// Waits until a record is durable; returns its version.
+    pub(super) async fn recorded(&mut self) -> Option<u64> {
+        self.recorded.recv().await
+    }
+}
+
 /// Writes the state file whenever there is something to record, in a task of its own.
 pub(super) struct StateKeeper {
     unrecorded: Unrecorded,
@@ -34,22 +55,35 @@ pub(super) struct StateKeeper {
 }
 
 impl StateKeeper {
-    pub(super) fn spawn(file: StateFile, board: Arc<Board>, metrics: Metrics) -> Self {
+    /// `assignments` are those that the file holds.
+    pub(super) fn spawn(
+        file: StateFile,
+        board: Arc<Board>,
+        metrics: Metrics,
+        assignments: Assignments,
+    ) -> (Self, Recorder) {
         let unrecorded = Unrecorded::default();
         let (stop, stopped) = oneshot::channel();
+        let durable = assignments.version;
+        let (records, wanted) = watch::channel(assignments);
+        let (done, recorded) = mpsc::unbounded_channel();
         let keeping = Keeping {
             file,
             board,
             metrics,
             unrecorded: unrecorded.clone(),
             stopped,
+            wanted,
+            durable,
+            done,
         };
         let task = tokio::spawn(keeping.run());
-        Self {
+        let keeper = Self {
             unrecorded,
             stop,
             task,
-        }
+        };
+        (keeper, Recorder { records, recorded })
     }
 
     pub(super) fn unrecorded(&self) -> Unrecorded {
@@ -71,6 +105,11 @@ struct Keeping {
     metrics: Metrics,
     unrecorded: Unrecorded,
     stopped: oneshot::Receiver<()>,
+    /// The assignments to be recorded.
+    wanted: watch::Receiver<Assignments>,
+    /// The version of those that are.
+    durable: u64,
+    done: mpsc::UnboundedSender<u64>,
 }
 
 impl Keeping {
@@ -78,30 +117,48 @@ impl Keeping {
         loop {
             let stopped = tokio::select! {
                 () = self.unrecorded.0.notified() => self.pause(GATHER).await,
+                Ok(()) = self.wanted.changed() => false,
                 _ = &mut self.stopped => true,
             };
             let written = self.write().await;
-            if stopped || (!written && self.pause(RETRY).await) {
+            if stopped {
                 return;
             }
-            if !written {
-                self.unrecorded.note();
+            if written {
+                continue;
+            }
+            self.unrecorded.note();
+            let urgent = self.wanted.borrow().version != self.durable;
+            if self.pause(if urgent { URGENT_RETRY } else { RETRY }).await {
+                return;
             }
         }
     }
 
-    /// Waits, but not beyond the end; whether that came.
+    /// Waits, but not beyond the end, or while assignments wait; whether the end came.
     async fn pause(&mut self, time: Duration) -> bool {
-        tokio::time::timeout(time, &mut self.stopped).await.is_ok()
+        tokio::select! {
+            () = tokio::time::sleep(time) => false,
+            Ok(()) = self.wanted.changed() => false,
+            _ = &mut self.stopped => true,
+        }
     }
 
-    /// Writes the states; whether that worked.
-    async fn write(&self) -> bool {
+    /// Writes states and assignments; whether that worked.
+    async fn write(&mut self) -> bool {
         let (file, board) = (self.file.clone(), self.board.clone());
-        let written = tokio::task::spawn_blocking(move || file.write(&board.nodes())).await;
-        let problem = match written {
-            Ok(Ok(())) => return true,
-            Ok(Err(error)) => chain(&error),
+        let assignments = self.wanted.borrow_and_update().clone();
+        let version = assignments.version;
+        let write = move || file.write(&board.nodes(), &assignments);
+        let problem = match tokio::task::spawn_blocking(write).await {
+            Ok(Ok(())) => {
+                if std::mem::replace(&mut self.durable, version) != version {
+                    // Nobody waits for it if the process ends.
+                    let _ = self.done.send(version);
+                }
+                return true;
+            }
+            Ok(Err(error)) => in_words(&error),
             Err(panic) => panic.to_string(),
         };
         self.metrics.state_write_failures.inc();

@@ -1,6 +1,9 @@
 //! The controller without a cluster manager: one file says which nodes there are, another keeps
 //! their states over a restart.
 
+mod egress;
+mod gateway_web;
+mod gateways;
 mod keeper;
 mod nodes;
 mod reload;
@@ -13,8 +16,11 @@ mod web;
 
 pub mod keygen;
 
+pub use self::gateways::{
+    ControlSettings, Damping, Failback, FailoverSettings, Fencing, GatewaySettings,
+};
 pub use self::nodes::{NodesError, Problem, Resolved, resolve};
 pub use self::reload::ConfigError;
 pub use self::run::{Options, RunError, run};
 pub use self::settings::{NodeSettings, Profile, Settings};
-pub use self::state_file::{StateFile, StateFileError};
+pub use self::state_file::{Kept, StateFile, StateFileError};

@@ -4,13 +4,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use probe_user::keys::{ClusterKeys, KeyError};
-use probe_user::settings::{self, SettingsError};
+use probe_user::settings::{self, Invalid, SettingsError};
 use tokio::signal::unix::Signal;
 use tokio::time::MissedTickBehavior;
 
+use super::egress::{EgressHandle, Request};
 use super::report::chain;
 use super::watch::FileStamp;
 use super::{NodesError, Options, Resolved, Settings, resolve};
+use crate::failover::Gateway;
 use crate::metrics::Metrics;
 use crate::monitor::NodeSpec;
 use crate::monitor::driver::Control;
@@ -33,12 +35,16 @@ pub enum ConfigError {
     /// The nodes.
     #[error(transparent)]
     Nodes(#[from] NodesError),
+    /// The gateways.
+    #[error(transparent)]
+    Gateways(#[from] Invalid),
 }
 
 /// A configuration that has been accepted.
 pub(super) struct Loaded {
     pub(super) settings: Settings,
     pub(super) resolved: Resolved,
+    pub(super) gateways: Vec<Gateway>,
     stamps: [FileStamp; 2],
 }
 
@@ -51,6 +57,7 @@ pub(super) fn load(options: &Options, before: &[NodeSpec]) -> Result<Loaded, Con
     let keys = ClusterKeys::read(&settings.cluster_key_file)?;
     let resolved = resolve(&settings.nodes, &keys, before)?;
     Ok(Loaded {
+        gateways: settings.gateways()?,
         settings,
         resolved,
         stamps: [config, key],
@@ -68,6 +75,7 @@ pub(super) struct Reloader {
     acted: [FileStamp; 2],
     seen: [FileStamp; 2],
     control: Control,
+    egress: EgressHandle,
     metrics: Metrics,
 }
 
@@ -76,13 +84,19 @@ impl Reloader {
         options: Options,
         loaded: Loaded,
         control: Control,
+        egress: EgressHandle,
         metrics: Metrics,
     ) -> Self {
         let Loaded {
             settings,
             resolved,
+            gateways,
             stamps,
         } = loaded;
+        egress.ask(Request::Configure {
+            specs: resolved.specs.clone(),
+            gateways,
+        });
         Self {
             options,
             key_file: settings.cluster_key_file.clone(),
@@ -91,6 +105,7 @@ impl Reloader {
             seen: stamps.clone(),
             acted: stamps,
             control,
+            egress,
             metrics,
         }
     }
@@ -145,8 +160,10 @@ impl Reloader {
                 "the node is not accepted as configured and stays as it was"
             );
         }
-        if !alike_but_for_nodes(&loaded.settings, &self.settings) {
-            tracing::warn!("settings other than nodes and keys have changed: they need a restart");
+        if !alike_but_for_cluster(&loaded.settings, &self.settings) {
+            tracing::warn!(
+                "settings other than nodes, gateways and keys have changed: they need a restart"
+            );
         }
         tracing::info!(
             nodes = specs.len(),
@@ -155,14 +172,19 @@ impl Reloader {
         );
         self.key_file = loaded.settings.cluster_key_file;
         self.specs.clone_from(&specs);
-        self.control.apply(specs);
+        self.control.apply(specs.clone());
+        self.egress.ask(Request::Configure {
+            specs,
+            gateways: loaded.gateways,
+        });
     }
 }
 
 /// Whether two configurations differ in nothing but what is followed while running.
-fn alike_but_for_nodes(one: &Settings, other: &Settings) -> bool {
+fn alike_but_for_cluster(one: &Settings, other: &Settings) -> bool {
     let bare = |settings: &Settings| Settings {
         nodes: Vec::new(),
+        gateways: Vec::new(),
         cluster_key_file: PathBuf::new(),
         ..settings.clone()
     };

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use probe_user::channel::{Security, SecurityChoice, TlsError};
 use probe_user::http::{HttpError, Serve};
 use probe_user::logging::{self, LoggingError};
 use probe_user::session::{ProbeSocket, SocketError, SocketOptions};
@@ -17,13 +18,17 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
+use super::egress::{Agents, Egress};
+use super::gateway_web;
 use super::keeper::StateKeeper;
 use super::reload::{ConfigError, Loaded, Reloader, load};
 use super::report::Reporter;
 use super::web::Web;
-use super::{Problem, StateFile, StateFileError};
+use super::{Kept, Problem, StateFile, StateFileError};
+use crate::channel::AgentPool;
 use crate::consumers::{Consumer, Consumers, Interest};
-use crate::metrics::Metrics;
+use crate::failover::Planner;
+use crate::metrics::{FailoverMetrics, Metrics};
 use crate::monitor::driver::{self, Control, DriverError, Running};
 use crate::monitor::{Board, Monitor, Notice, Outlets, Reading, Record};
 
@@ -62,6 +67,9 @@ pub enum RunError {
     /// The prober's thread.
     #[error(transparent)]
     Driver(#[from] DriverError),
+    /// The control channel's certificates.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The HTTP interface.
     #[error(transparent)]
     Http(#[from] HttpError),
@@ -119,7 +127,7 @@ struct Controller {
     server: JoinHandle<Result<(), HttpError>>,
     stop_serving: oneshot::Sender<()>,
     keeper: StateKeeper,
-    /// Reporting and reloading.
+    /// Reporting, reloading and failover.
     tasks: JoinSet<()>,
     /// Everything that is configured is shown, so everything is probed.
     _everything: Consumer,
@@ -129,26 +137,44 @@ impl Controller {
     async fn start(options: Options, loaded: Loaded, hangup: Signal) -> Result<Self, RunError> {
         let settings = &loaded.settings;
         let state_file = StateFile::new(&settings.state_file);
-        let records = state_file.read()?;
+        let Kept { nodes, assignments } = state_file.read()?;
+        let security = settings.control.security().map_err(ConfigError::Gateways)?;
+        let security = security.map(SecurityChoice::open).transpose()?;
         let board = Arc::new(Board::default());
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry, board.clone());
         let (transitions, _) = broadcast::channel(BACKLOG);
         let (ready, readiness) = watch::channel(Err("not every node has answered yet".to_owned()));
-        let web = Web::new(board.clone(), transitions.clone(), settings);
-        let server = Serve::new(settings.http.listen, Arc::new(registry), readiness)
-            .with_routes(web.routes())
-            .bind()
-            .await?;
-        log_start(&loaded, server.local_addr());
         let Probing {
             control,
             running,
             notices,
+            consumers,
             everything,
-        } = Probing::start(&loaded, records, board.clone(), &metrics)?;
+        } = Probing::start(&loaded, nodes, board.clone(), &metrics)?;
 
-        let keeper = StateKeeper::spawn(state_file, board, metrics.clone());
+        let (keeper, recorder) = StateKeeper::spawn(
+            state_file,
+            board.clone(),
+            metrics.clone(),
+            assignments.clone(),
+        );
+        let mut planner = Planner::new(settings.planner());
+        planner.restore(Reading::take(), &assignments);
+        let (egress, handle) = Egress::new(
+            planner,
+            board.clone(),
+            consumers.register("egress"),
+            recorder,
+            security.map(|security| agents(security, settings.control.port)),
+            |planner| FailoverMetrics::register(&mut registry, planner),
+        );
+        let web = Web::new(board, transitions.clone(), settings);
+        let server = Serve::new(settings.http.listen, Arc::new(registry), readiness)
+            .with_routes(web.routes().merge(gateway_web::routes(handle.clone())))
+            .bind()
+            .await?;
+        log_start(&loaded, server.local_addr());
         let reporter = Reporter {
             metrics: metrics.clone(),
             transitions,
@@ -156,10 +182,11 @@ impl Controller {
             ready,
             ready_after: settings.timeout() + settings.period(),
         };
-        let reloader = Reloader::new(options, loaded, control.clone(), metrics);
+        let reloader = Reloader::new(options, loaded, control.clone(), handle, metrics);
         let mut tasks = JoinSet::new();
         tasks.spawn(reporter.run(notices));
         tasks.spawn(reloader.run(hangup));
+        tasks.spawn(egress.run());
         let (stop_serving, stopped) = oneshot::channel();
         // An error means that the sender is gone, which also means: stop.
         let server = tokio::spawn(server.run(stopped.map(drop)));
@@ -186,7 +213,7 @@ impl Controller {
                 Err(panic) => Err(RunError::Ended("HTTP", Some(panic))),
             },
             Some(Err(panic)) = self.tasks.join_next() => {
-                Err(RunError::Ended("reporting or reloading", Some(panic)))
+                Err(RunError::Ended("reporting, reloading or failover", Some(panic)))
             }
             _ = terminate.recv() => Ok(()),
             _ = interrupt.recv() => Ok(()),
@@ -209,6 +236,7 @@ struct Probing {
     control: Control,
     running: Running,
     notices: UnboundedReceiver<Notice>,
+    consumers: Consumers,
     everything: Consumer,
 }
 
@@ -226,7 +254,7 @@ impl Probing {
         everything.set_interest(Interest::All);
         let outlets = Outlets {
             board,
-            consumers,
+            consumers: consumers.clone(),
             round_trips: metrics.round_trips.clone(),
         };
         let seed = getrandom::u64().map_err(RunError::Random)?;
@@ -238,8 +266,18 @@ impl Probing {
             control,
             running,
             notices,
+            consumers,
             everything,
         })
+    }
+}
+
+fn agents(security: Security, port: u16) -> Agents {
+    let (pool, answers) = AgentPool::new(security);
+    Agents {
+        pool,
+        answers,
+        port,
     }
 }
 

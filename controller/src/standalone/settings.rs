@@ -11,6 +11,7 @@ use probe_user::session::ProbeSettings;
 use probe_user::settings::{HumanDuration, Invalid, Validate};
 use serde::Deserialize;
 
+use super::gateways::{ControlSettings, FailoverSettings, Fencing, GatewaySettings};
 use crate::health::HealthSettings;
 use crate::monitor::MonitorSettings;
 
@@ -50,6 +51,14 @@ pub struct Settings {
     pub log: Log,
     /// The nodes.
     pub nodes: Vec<NodeSettings>,
+    /// The gateways.
+    pub gateways: Vec<GatewaySettings>,
+    /// By which rules egress IPs move.
+    pub failover: FailoverSettings,
+    /// How it is made sure that an old owner is silent.
+    pub fencing: Fencing,
+    /// The control channel to the agents.
+    pub control: ControlSettings,
 }
 
 /// Defaults for `period` and `timeout`.
@@ -134,6 +143,10 @@ impl Default for Settings {
             http: Http::default(),
             log: Log::default(),
             nodes: Vec::new(),
+            gateways: Vec::new(),
+            failover: FailoverSettings::default(),
+            fencing: Fencing::default(),
+            control: ControlSettings::default(),
         }
     }
 }
@@ -220,7 +233,8 @@ impl Validate for Settings {
                 "must be between 1 and 65535",
             ));
         }
-        self.check_unique()
+        self.check_unique()?;
+        self.check_failover()
     }
 }
 

@@ -11,10 +11,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Reason, State, Timestamp};
+use crate::failover::Record as Assignments;
 use crate::monitor::{NodeView, Record};
 
 /// Version of the layout.
-const VERSION: u32 = 1;
+/// - 1: nodes only,
+/// - 2: and assignments of egress IPs.
+const VERSION: u32 = 2;
 
 /// Why states were not restored or kept.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +76,8 @@ struct Head {
 struct Content {
     version: u32,
     nodes: BTreeMap<String, Entry>,
+    #[serde(default)]
+    failover: Assignments,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -82,6 +87,15 @@ struct Entry {
     since: Timestamp,
     #[serde(with = "hexadecimal", default, skip_serializing_if = "Option::is_none")]
     incarnation: Option<u64>,
+}
+
+/// What an earlier controller recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// The nodes' states, by name.
+    pub nodes: HashMap<String, Record>,
+    /// Who owns which egress IP.
+    pub assignments: Assignments,
 }
 
 /// The state file.
@@ -96,17 +110,17 @@ impl StateFile {
         Self { path: path.into() }
     }
 
-    /// What was recorded, by name of the node; nothing if there is no file.
+    /// What was recorded; nothing if there is no file.
     ///
     /// # Errors
     ///
     /// If there is a file and it is not one that this controller understands: states that were
     /// kept are never dropped silently.
-    pub fn read(&self) -> Result<HashMap<String, Record>, StateFileError> {
+    pub fn read(&self) -> Result<Kept, StateFileError> {
         let path = || self.path.clone();
         let text = match fs::read(&self.path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashMap::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::default()),
             Err(source) => {
                 return Err(StateFileError::Read {
                     path: path(),
@@ -143,15 +157,23 @@ impl StateFile {
                 },
             )
         };
-        Ok(content.nodes.into_iter().map(record).collect())
+        Ok(Kept {
+            nodes: content.nodes.into_iter().map(record).collect(),
+            assignments: content.failover,
+        })
     }
 
-    /// Records the nodes' states. Nodes that are UNKNOWN are left out.
+    /// Records the nodes' states, and who owns which egress IP. Nodes that are UNKNOWN are left
+    /// out.
     ///
     /// # Errors
     ///
     /// If the file cannot be replaced; the old one is untouched then.
-    pub fn write(&self, nodes: &[NodeView]) -> Result<(), StateFileError> {
+    pub fn write(
+        &self,
+        nodes: &[NodeView],
+        assignments: &Assignments,
+    ) -> Result<(), StateFileError> {
         let entry = |view: &NodeView| Entry {
             state: view.state,
             reason: view.reason,
@@ -170,6 +192,7 @@ impl StateFile {
         let text = serde_json::to_vec_pretty(&Content {
             version: VERSION,
             nodes,
+            failover: assignments.clone(),
         })
         .map_err(io::Error::from)
         .map_err(failed("encoding"))?;
@@ -245,8 +268,14 @@ mod tests {
             view("n1", State::Unavailable, large),
             view("n2", State::Unreachable, None),
         ];
-        file.write(&nodes).unwrap();
-        let records = file.read().unwrap();
+        let assignments = Assignments {
+            term: 7,
+            ..Assignments::default()
+        };
+        file.write(&nodes, &assignments).unwrap();
+        let kept = file.read().unwrap();
+        let records = kept.nodes;
+        assert_eq!(kept.assignments, assignments);
         let expected = |view: &NodeView| Record {
             state: view.state,
             reason: view.reason,
@@ -260,15 +289,26 @@ mod tests {
     #[test]
     fn unknown_nodes_are_not_recorded() {
         let (_directory, file) = file_with("");
-        file.write(&[view("n1", State::Unknown, None)]).unwrap();
-        assert_eq!(file.read().unwrap(), HashMap::new());
+        file.write(&[view("n1", State::Unknown, None)], &Assignments::default())
+            .unwrap();
+        assert_eq!(file.read().unwrap(), Kept::default());
     }
 
     #[test]
     fn a_file_that_is_not_there_records_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let file = StateFile::new(directory.path().join("state.json"));
-        assert_eq!(file.read().unwrap(), HashMap::new());
+        assert_eq!(file.read().unwrap(), Kept::default());
+    }
+
+    #[test]
+    fn a_file_of_before_there_were_gateways_is_read() {
+        let old = r#"{"version":1,"nodes":{"n1":{"state":"AVAILABLE","reason":"AgentUp",
+            "since":"2026-11-30T20:00:00.000Z","incarnation":"00000000000000ff"}}}"#;
+        let (_directory, file) = file_with(old);
+        let kept = file.read().unwrap();
+        assert_eq!(kept.nodes["n1"].incarnation, Some(255));
+        assert_eq!(kept.assignments, Assignments::default());
     }
 
     #[test]
@@ -293,24 +333,30 @@ mod tests {
 
     #[test]
     fn a_newer_file_is_refused_with_advice_whatever_is_in_it() {
-        let (_directory, file) = file_with(r#"{"version":2,"zones":[]}"#);
+        let (_directory, file) = file_with(r#"{"version":3,"zones":[]}"#);
         let error = file.read().unwrap_err().to_string();
-        assert!(error.contains("version 2"), "{error}");
+        assert!(error.contains("version 3"), "{error}");
         assert!(error.contains("run the newer controller"), "{error}");
     }
 
     #[test]
     fn writing_leaves_nothing_else_behind() {
         let (directory, file) = file_with("");
-        file.write(&[view("n1", State::Available, Some(1))])
-            .unwrap();
+        file.write(
+            &[view("n1", State::Available, Some(1))],
+            &Assignments::default(),
+        )
+        .unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
     #[test]
     fn a_directory_that_is_not_there_is_an_error_that_names_the_file() {
         let file = StateFile::new("/nonexistent/state.json");
-        let error = file.write(&[]).unwrap_err().to_string();
+        let error = file
+            .write(&[], &Assignments::default())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("/nonexistent/state.json"), "{error}");
     }
 }

@@ -1,0 +1,341 @@
+//! Runs the planner: as a consumer of nodes' states it decides, has it recorded, and tells agents.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use probe_user::channel::Push;
+use probe_user::egress::{Desired, EgressIp};
+use probe_user::logging::in_words;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::keeper::Recorder;
+use crate::channel::{AgentPool, Answer, Outcome};
+use crate::clock::Reading;
+use crate::consumers::{Consumer, Interest};
+use crate::failover::{Event, Gateway, Observation, Output, Planner};
+use crate::metrics::FailoverMetrics;
+use crate::monitor::{Board, NodeSpec};
+
+/// What an egress task is asked for.
+pub(super) enum Request {
+    /// These nodes and gateways are configured from now on.
+    Configure {
+        specs: Vec<NodeSpec>,
+        gateways: Vec<Gateway>,
+    },
+    /// Drains a node, or ends that; answered once it is recorded, or with `false` if there is no
+    /// such node.
+    Drain {
+        node: String,
+        drained: bool,
+        done: oneshot::Sender<bool>,
+    },
+}
+
+/// Asks the egress task, and looks at what it knows. Clones are the same.
+#[derive(Clone)]
+pub(super) struct EgressHandle {
+    planner: Arc<Mutex<Planner>>,
+    requests: mpsc::UnboundedSender<Request>,
+}
+
+impl EgressHandle {
+    /// What the planner knows; it decides nothing as long as this is held.
+    pub(super) fn planner(&self) -> MutexGuard<'_, Planner> {
+        lock(&self.planner)
+    }
+
+    /// Asks for something. Nothing happens once the task has ended, and with it the controller.
+    pub(super) fn ask(&self, request: Request) {
+        let _ = self.requests.send(request);
+    }
+}
+
+fn lock(planner: &Mutex<Planner>) -> MutexGuard<'_, Planner> {
+    // Whoever panics while deciding takes the whole process down.
+    planner.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The channel to the agents, and what comes back.
+pub(super) struct Agents {
+    pub(super) pool: AgentPool,
+    pub(super) answers: mpsc::UnboundedReceiver<Answer>,
+    /// Where agents listen.
+    pub(super) port: u16,
+}
+
+/// The task.
+pub(super) struct Egress {
+    planner: Arc<Mutex<Planner>>,
+    requests: mpsc::UnboundedReceiver<Request>,
+    board: Arc<Board>,
+    consumer: Consumer,
+    recorder: Recorder,
+    /// `None`: no channel is configured.
+    agents: Option<Agents>,
+    metrics: FailoverMetrics,
+    /// How nodes are reached, even those that are not configured any more: they may have to release
+    /// something.
+    specs: HashMap<String, NodeSpec>,
+    /// Who waits for which version of the record.
+    waiting: Vec<(u64, oneshot::Sender<bool>)>,
+}
+
+/// What happened.
+enum Happened {
+    Requested(Request),
+    Answered(Answer),
+    Recorded(u64),
+    /// A node's state changed, or it is time.
+    Look,
+    /// Nobody can ask for anything any more.
+    Ended,
+}
+
+impl Egress {
+    pub(super) fn new(
+        planner: Planner,
+        board: Arc<Board>,
+        consumer: Consumer,
+        recorder: Recorder,
+        agents: Option<Agents>,
+        metrics: impl FnOnce(Arc<Mutex<Planner>>) -> FailoverMetrics,
+    ) -> (Self, EgressHandle) {
+        let planner = Arc::new(Mutex::new(planner));
+        let (sender, requests) = mpsc::unbounded_channel();
+        let handle = EgressHandle {
+            planner: planner.clone(),
+            requests: sender,
+        };
+        let egress = Self {
+            metrics: metrics(planner.clone()),
+            planner,
+            requests,
+            board,
+            consumer,
+            recorder,
+            agents,
+            specs: HashMap::new(),
+            waiting: Vec::new(),
+        };
+        (egress, handle)
+    }
+
+    /// Decides and tells, until nobody can ask for anything any more.
+    pub(super) async fn run(mut self) {
+        loop {
+            match self.next().await {
+                Happened::Ended => return,
+                Happened::Requested(request) => self.handle_request(request),
+                Happened::Answered(answer) => self.handle_answer(answer),
+                Happened::Recorded(version) => {
+                    lock(&self.planner).handle_recorded(Reading::take(), version);
+                }
+                Happened::Look => {}
+            }
+            self.handle_answers_at_hand();
+            self.decide();
+        }
+    }
+
+    async fn next(&mut self) -> Happened {
+        let wake = lock(&self.planner).next_wake();
+        let answer = async {
+            match &mut self.agents {
+                Some(agents) => agents.answers.recv().await,
+                None => None,
+            }
+        };
+        tokio::select! {
+            request = self.requests.recv() => request.map_or(Happened::Ended, Happened::Requested),
+            Some(answer) = answer => Happened::Answered(answer),
+            Some(version) = self.recorder.recorded() => Happened::Recorded(version),
+            () = self.consumer.changed() => Happened::Look,
+            () = sleep_until(wake) => Happened::Look,
+        }
+    }
+
+    fn handle_request(&mut self, request: Request) {
+        let mut planner = lock(&self.planner);
+        match request {
+            Request::Configure { specs, gateways } => {
+                let labels = |spec: &NodeSpec| (spec.name.clone(), spec.labels.clone());
+                let nodes: BTreeMap<_, _> = specs.iter().map(labels).collect();
+                planner.handle_gateways(Reading::take(), gateways);
+                planner.handle_nodes(Reading::take(), nodes);
+                let names: Vec<String> = planner.interesting_nodes().into_iter().collect();
+                self.consumer
+                    .set_interest(Interest::Nodes(names.into_iter().collect()));
+                drop(planner);
+                self.follow(specs);
+            }
+            Request::Drain {
+                node,
+                drained,
+                done,
+            } => {
+                let version = match drained {
+                    true => planner.drain(&node),
+                    false => planner.undrain(&node),
+                };
+                match version {
+                    Some(version) => self.waiting.push((version, done)),
+                    // The request may be gone.
+                    None => drop(done.send(false)),
+                }
+            }
+        }
+    }
+
+    fn follow(&mut self, specs: Vec<NodeSpec>) {
+        for spec in specs {
+            self.specs.insert(spec.name.clone(), spec);
+        }
+    }
+
+    /// Many answers together are worth one decision.
+    fn handle_answers_at_hand(&mut self) {
+        while let Some(answer) = self
+            .agents
+            .as_mut()
+            .and_then(|agents| agents.answers.try_recv().ok())
+        {
+            self.handle_answer(answer);
+        }
+    }
+
+    fn handle_answer(&mut self, answer: Answer) {
+        let mut planner = lock(&self.planner);
+        match answer.outcome {
+            Outcome::Applied(report) => planner.handle_report(
+                Reading::take(),
+                &answer.node,
+                report.applied_epoch,
+                &report.addresses,
+            ),
+            Outcome::Failed(failure) => {
+                let error = in_words(&failure);
+                tracing::debug!(node = &*answer.node, error, "the agent was not told");
+                planner.handle_failure(&answer.node, &error);
+            }
+        }
+    }
+
+    /// Decides by the present states.
+    fn decide(&mut self) {
+        let now = Reading::take();
+        let mut planner = lock(&self.planner);
+        for (node, state, heard) in self.board.observations() {
+            planner.handle_state(now, &node, Observation { state, heard });
+        }
+        planner.poll(now);
+        let mut outputs = Vec::new();
+        while let Some(output) = planner.poll_output() {
+            outputs.push(output);
+        }
+        let recorded = planner.recorded_version();
+        drop(planner);
+        for output in outputs {
+            self.act(output);
+        }
+        let (done, waiting) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|(version, _)| *version <= recorded);
+        self.waiting = waiting;
+        let done: Vec<(u64, oneshot::Sender<bool>)> = done;
+        for (_, done) in done {
+            // The request may be gone.
+            let _ = done.send(true);
+        }
+    }
+
+    fn act(&mut self, output: Output) {
+        match output {
+            Output::Record(record) => self.recorder.record(record),
+            Output::Apply {
+                node,
+                epoch,
+                addresses,
+            } => self.tell(&node, epoch, addresses),
+            Output::Event(event) => {
+                log_event(&event);
+                self.metrics.count(&event);
+            }
+        }
+    }
+
+    fn tell(&mut self, node: &str, epoch: u64, addresses: Vec<EgressIp>) {
+        let Some(spec) = self.specs.get(node) else {
+            // Deleted before this process began: nobody knows where it was.
+            return;
+        };
+        let Some(agents) = &mut self.agents else {
+            let error = "there is no control channel: settings `control.*` need a restart";
+            lock(&self.planner).handle_failure(node, error);
+            return;
+        };
+        let push = Push {
+            incarnation: None,
+            desired: Desired { epoch, addresses },
+            keys: spec.keys.all().to_vec(),
+        };
+        let port = agents.port;
+        let at = |address: &std::net::IpAddr| SocketAddr::new(*address, port);
+        let addresses = spec.addresses.iter().map(at).collect();
+        agents.pool.set_desired(node, addresses, push);
+    }
+}
+
+async fn sleep_until(wake: Option<std::time::Instant>) {
+    match wake {
+        Some(at) => tokio::time::sleep_until(Instant::from_std(at)).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn log_event(event: &Event) {
+    match event {
+        Event::Moved {
+            gateway,
+            address,
+            from,
+            to,
+            cause,
+        } => tracing::info!(
+            gateway,
+            %address,
+            from = from.as_deref(),
+            to = to.as_deref(),
+            cause = cause.map(tracing::field::display),
+            "egress IP assigned"
+        ),
+        Event::Completed {
+            gateway,
+            address,
+            node,
+            phases,
+        } => {
+            let words = phases.iter().map(|(phase, time)| {
+                format!("{} {:.1} ms", phase.as_str(), time.as_secs_f64() * 1e3)
+            });
+            let steps = words.collect::<Vec<_>>().join(", ");
+            tracing::info!(gateway, %address, node = &**node, steps, "egress IP announced");
+        }
+        Event::Held { lost, of } => tracing::error!(
+            lost,
+            of,
+            "too many nodes were lost at once: the controller suspects itself, moves are held"
+        ),
+        Event::Resumed => tracing::warn!("moves go on"),
+        Event::Damped { node, hold } => tracing::warn!(
+            node = &**node,
+            hold = %probe_user::settings::HumanDuration(*hold),
+            "the node falls too often: it gets no address until it has been AVAILABLE for long enough"
+        ),
+        Event::Released { node } => {
+            tracing::info!(node = &**node, "the node may get addresses again");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What the HTTP interface says of gateways, and which orders it takes.
+
+use std::time::Instant;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use tokio::sync::oneshot;
+
+use super::egress::{EgressHandle, Request};
+use crate::api::{Drained, Error, GatewayList};
+
+/// The routes.
+pub(super) fn routes(egress: EgressHandle) -> Router {
+    Router::new()
+        .route("/v1/gateways", get(list))
+        .route("/v1/explain/{subject}", get(explain))
+        .route("/v1/nodes/{name}/drain", post(drain))
+        .route("/v1/nodes/{name}/undrain", post(undrain))
+        .with_state(egress)
+}
+
+async fn list(State(egress): State<EgressHandle>) -> Json<GatewayList> {
+    Json(egress.planner().view(Instant::now()))
+}
+
+async fn explain(State(egress): State<EgressHandle>, Path(subject): Path<String>) -> Response {
+    let explanation = egress.planner().explain(Instant::now(), &subject);
+    match explanation {
+        Some(explanation) => Json(explanation).into_response(),
+        None => not_found(format!("{subject:?} is neither a node nor an egress IP")),
+    }
+}
+
+async fn drain(State(egress): State<EgressHandle>, Path(name): Path<String>) -> Response {
+    set_drained(&egress, name, true).await
+}
+
+async fn undrain(State(egress): State<EgressHandle>, Path(name): Path<String>) -> Response {
+    set_drained(&egress, name, false).await
+}
+
+/// Answers once it is recorded.
+async fn set_drained(egress: &EgressHandle, node: String, drained: bool) -> Response {
+    let (done, answer) = oneshot::channel();
+    egress.ask(Request::Drain {
+        node: node.clone(),
+        drained,
+        done,
+    });
+    match answer.await {
+        Ok(true) => {
+            let addresses = egress.planner().addresses_of(&node);
+            Json(Drained {
+                node,
+                drained,
+                addresses,
+            })
+            .into_response()
+        }
+        Ok(false) => not_found(format!("there is no node named {node:?}")),
+        Err(_) => {
+            let error = "the controller is stopping".to_owned();
+            (StatusCode::SERVICE_UNAVAILABLE, Json(Error { error })).into_response()
+        }
+    }
+}
+
+fn not_found(error: String) -> Response {
+    (StatusCode::NOT_FOUND, Json(Error { error })).into_response()
+}
