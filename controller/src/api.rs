@@ -6,10 +6,12 @@
 //! - `GET /v1/transitions` never ends: one [`StreamLine`] a line, as things happen,
 //! - `GET /v1/gateways` answers a [`GatewayList`],
 //! - `GET /v1/explain/{node or egress IP}` an [`Explanation`], or status 404 and an [`Error`],
+//! - `GET /v1/services` a [`ServiceList`],
 //! - `POST /v1/nodes/{name}/drain` and `.../undrain` answer [`Drained`] once that is recorded, or
 //!   status 404 and an [`Error`].
 
 mod failover;
+mod services;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,6 +24,7 @@ pub use self::failover::{
     Candidate, Cause, Drained, EgressIp, Explanation, Failover, Gateway, GatewayList, Phase,
     Report, ReportState,
 };
+pub use self::services::{Service, ServiceList};
 pub use crate::health::{Reason, State};
 
 /// A point in time; on the wire RFC 3339 in UTC with milliseconds.

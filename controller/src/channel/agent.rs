@@ -222,7 +222,9 @@ impl Link {
             Progress::Connecting(connecting) => {
                 let no_answer = |why| Failure::NoAnswer { address, why };
                 let channel = match connecting.join_next().await {
-                    Some(Ok(connected)) => connected.map_err(|error| no_answer(in_words(&error)))?,
+                    Some(Ok(connected)) => {
+                        connected.map_err(|error| no_answer(in_words(&error)))?
+                    }
                     Some(Err(panic)) => return Err(no_answer(panic.to_string())),
                     None => return Err(no_answer("not connected".to_owned())),
                 };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::{Client, Method, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
 use crate::api;
@@ -50,16 +50,40 @@ impl Controller {
 
     /// Every node.
     pub(super) async fn nodes(&self) -> anyhow::Result<api::NodeList> {
-        let response = tokio::time::timeout(TIMEOUT, self.get("v1/nodes")).await;
-        let response = response.map_err(|_| self.silent())??;
-        let nodes = tokio::time::timeout(TIMEOUT, read(response)).await;
-        nodes.map_err(|_| self.silent())?
+        self.ask(Method::GET, &["nodes"]).await
+    }
+
+    /// Every gateway.
+    pub(super) async fn gateways(&self) -> anyhow::Result<api::GatewayList> {
+        self.ask(Method::GET, &["gateways"]).await
+    }
+
+    /// Why a node or an egress IP is as it is.
+    pub(super) async fn explain(&self, subject: &str) -> anyhow::Result<api::Explanation> {
+        self.ask(Method::GET, &["explain", subject]).await
+    }
+
+    /// Drains a node, or ends that; returns once it is recorded.
+    pub(super) async fn set_drained(
+        &self,
+        node: &str,
+        drained: bool,
+    ) -> anyhow::Result<api::Drained> {
+        let action = if drained { "drain" } else { "undrain" };
+        self.ask(Method::POST, &["nodes", node, action]).await
     }
 
     /// The stream of transitions. Only its beginning is waited for with a limit.
     pub(super) async fn transitions(&self) -> anyhow::Result<Response> {
-        let response = tokio::time::timeout(TIMEOUT, self.get("v1/transitions")).await;
+        let response =
+            tokio::time::timeout(TIMEOUT, self.send(Method::GET, &["transitions"])).await;
         response.map_err(|_| self.silent())?
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, method: Method, path: &[&str]) -> anyhow::Result<T> {
+        let ask = async { read(self.send(method, path).await?).await };
+        let answer = tokio::time::timeout(TIMEOUT, ask).await;
+        answer.map_err(|_| self.silent())?
     }
 
     fn silent(&self) -> anyhow::Error {
@@ -69,12 +93,15 @@ impl Controller {
         )
     }
 
-    async fn get(&self, path: &str) -> anyhow::Result<Response> {
-        let url = self
-            .base
-            .join(path)
-            .context("not the address of a controller")?;
-        let response = self.client.get(url.clone()).send().await;
+    async fn send(&self, method: Method, path: &[&str]) -> anyhow::Result<Response> {
+        let mut url = self.base.clone();
+        // Names may hold characters that a URL must not.
+        url.path_segments_mut()
+            .map_err(|()| anyhow!("{} is not the address of a controller", self.base))?
+            .pop_if_empty()
+            .push("v1")
+            .extend(path);
+        let response = self.client.request(method, url.clone()).send().await;
         let response = response
             .map_err(root_cause)
             .with_context(|| format!("cannot reach the controller at {}", self.base))?;

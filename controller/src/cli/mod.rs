@@ -4,6 +4,9 @@
 //! line; notes and errors go to standard error. Exit status: 0 well, 1 no answer, 2 wrong usage.
 
 mod client;
+mod drain;
+mod explain;
+mod gateways;
 mod output;
 mod ping;
 mod status;
@@ -28,10 +31,16 @@ struct Cli {
 enum Command {
     /// Probe a node, as a controller does, and show each answer.
     Ping(ping::PingOptions),
-    /// Show the state of every node, as the controller sees it.
+    /// Show the state of every node, and who owns which egress IP, as the controller sees it.
     Status(status::StatusOptions),
     /// Show nodes' changes of state as they happen.
     Watch(watch::WatchOptions),
+    /// Move all egress IPs away from a node, and place none there.
+    Drain(drain::DrainOptions),
+    /// End a drain. What has been moved away stays where it is.
+    Undrain(drain::DrainOptions),
+    /// Say why a node or an egress IP is as it is.
+    Explain(explain::ExplainOptions),
 }
 
 /// Exit status if there was no answer.
@@ -77,6 +86,9 @@ pub fn main() -> ExitCode {
             Command::Ping(options) => ping::run(options).await,
             Command::Status(options) => status::run(options).await,
             Command::Watch(options) => watch::run(options).await,
+            Command::Drain(options) => drain::run(options, true).await,
+            Command::Undrain(options) => drain::run(options, false).await,
+            Command::Explain(options) => explain::run(options).await,
         }
     });
     match result {

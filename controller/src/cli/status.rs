@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::client::{self, Controller};
 use super::output::{self, Format};
-use super::{Failure, time};
+use super::{Failure, gateways, time};
 use crate::api::{Agent, Node, NodeList, State};
 
 /// Options of `pulsepath status`.
@@ -21,10 +21,19 @@ pub(super) struct StatusOptions {
 pub(super) async fn run(options: StatusOptions) -> Result<ExitCode, Failure> {
     let controller = Controller::new(options.controller).map_err(Failure::Usage)?;
     let list = controller.nodes().await.map_err(Failure::NoAnswer)?;
+    let gateways = controller.gateways().await.map_err(Failure::NoAnswer)?;
     match options.output {
-        Format::Json => output::print_json(&list)?,
+        Format::Json => {
+            output::print_json(&list)?;
+            if !gateways.gateways.is_empty() {
+                output::print_json(&gateways)?;
+            }
+        }
         Format::Text => {
             for line in table(&list, SystemTime::now(), output::use_colour()) {
+                output::print(&line)?;
+            }
+            for line in gateways::lines(&gateways, SystemTime::now()) {
                 output::print(&line)?;
             }
         }

@@ -13,6 +13,7 @@ pub use server::{Bound, GrpcError};
 #[expect(
     missing_docs,
     clippy::all,
+    clippy::allow_attributes,
     reason = "generated; the proto file has the comments"
 )]
 pub mod proto {
@@ -21,3 +22,6 @@ pub mod proto {
     /// What server reflection tells of them.
     pub(super) const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/health.binpb"));
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ mod gateway_web;
 mod gateways;
 mod keeper;
 mod nodes;
+mod publish;
 mod reload;
 mod report;
 mod run;
@@ -20,6 +21,7 @@ pub use self::gateways::{
     ControlSettings, Damping, Failback, FailoverSettings, Fencing, GatewaySettings,
 };
 pub use self::nodes::{NodesError, Problem, Resolved, resolve};
+pub use self::publish::{GrpcSettings, ServiceSettings};
 pub use self::reload::ConfigError;
 pub use self::run::{Options, RunError, run};
 pub use self::settings::{NodeSettings, Profile, Settings};

@@ -21,6 +21,7 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 use super::egress::{Agents, Egress};
 use super::gateway_web;
 use super::keeper::StateKeeper;
+use super::publish::{self, publish};
 use super::reload::{ConfigError, Loaded, Reloader, load};
 use super::report::Reporter;
 use super::web::Web;
@@ -28,6 +29,7 @@ use super::{Kept, Problem, StateFile, StateFileError};
 use crate::channel::AgentPool;
 use crate::consumers::{Consumer, Consumers, Interest};
 use crate::failover::Planner;
+use crate::grpc::GrpcError;
 use crate::metrics::{FailoverMetrics, Metrics};
 use crate::monitor::driver::{self, Control, DriverError, Running};
 use crate::monitor::{Board, Monitor, Notice, Outlets, Reading, Record};
@@ -73,6 +75,9 @@ pub enum RunError {
     /// The HTTP interface.
     #[error(transparent)]
     Http(#[from] HttpError),
+    /// The gRPC interface.
+    #[error(transparent)]
+    Grpc(#[from] GrpcError),
     /// The system gives no random numbers.
     #[error("cannot choose random sequence numbers: getrandom: {0}")]
     Random(getrandom::Error),
@@ -127,7 +132,7 @@ struct Controller {
     server: JoinHandle<Result<(), HttpError>>,
     stop_serving: oneshot::Sender<()>,
     keeper: StateKeeper,
-    /// Reporting, reloading and failover.
+    /// Reporting, reloading, failover and gRPC.
     tasks: JoinSet<()>,
     /// Everything that is configured is shown, so everything is probed.
     _everything: Consumer,
@@ -169,9 +174,15 @@ impl Controller {
             security.map(|security| agents(security, settings.control.port)),
             |planner| FailoverMetrics::register(&mut registry, planner),
         );
+        let mut tasks = JoinSet::new();
+        let picks = publish(settings, board.clone(), consumers, &mut tasks).await?;
         let web = Web::new(board, transitions.clone(), settings);
+        let routes = web
+            .routes()
+            .merge(gateway_web::routes(handle.clone()))
+            .merge(publish::routes(picks));
         let server = Serve::new(settings.http.listen, Arc::new(registry), readiness)
-            .with_routes(web.routes().merge(gateway_web::routes(handle.clone())))
+            .with_routes(routes)
             .bind()
             .await?;
         log_start(&loaded, server.local_addr());
@@ -183,7 +194,6 @@ impl Controller {
             ready_after: settings.timeout() + settings.period(),
         };
         let reloader = Reloader::new(options, loaded, control.clone(), handle, metrics);
-        let mut tasks = JoinSet::new();
         tasks.spawn(reporter.run(notices));
         tasks.spawn(reloader.run(hangup));
         tasks.spawn(egress.run());

@@ -12,6 +12,7 @@ use probe_user::settings::{HumanDuration, Invalid, Validate};
 use serde::Deserialize;
 
 use super::gateways::{ControlSettings, FailoverSettings, Fencing, GatewaySettings};
+use super::publish::{GrpcSettings, ServiceSettings, check_services};
 use crate::health::HealthSettings;
 use crate::monitor::MonitorSettings;
 
@@ -59,6 +60,10 @@ pub struct Settings {
     pub fencing: Fencing,
     /// The control channel to the agents.
     pub control: ControlSettings,
+    /// The gRPC interface.
+    pub grpc: GrpcSettings,
+    /// Groups of nodes of which one is picked.
+    pub services: Vec<ServiceSettings>,
 }
 
 /// Defaults for `period` and `timeout`.
@@ -147,6 +152,8 @@ impl Default for Settings {
             failover: FailoverSettings::default(),
             fencing: Fencing::default(),
             control: ControlSettings::default(),
+            grpc: GrpcSettings::default(),
+            services: Vec::new(),
         }
     }
 }
@@ -234,7 +241,8 @@ impl Validate for Settings {
             ));
         }
         self.check_unique()?;
-        self.check_failover()
+        self.check_failover()?;
+        check_services(&self.services)
     }
 }
 
