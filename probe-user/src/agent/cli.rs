@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Parser, Subcommand, ValueEnum};
 
+use super::settings::DEFAULT_STATE_FILE;
 use super::{detach, inspect, run};
 use crate::settings;
 
@@ -30,7 +31,7 @@ enum Command {
         #[arg(long = "set", value_name = "KEY=VALUE")]
         overrides: Vec<String>,
     },
-    /// Show what the maps say: node, attachments, beat, keys, counters, probers.
+    /// Show what the maps say, and the node's egress IPs.
     Inspect {
         #[command(flatten)]
         pins: Pins,
@@ -38,7 +39,8 @@ enum Command {
         #[arg(short, long, value_enum, default_value_t)]
         output: Output,
     },
-    /// Remove the reflector from the kernel: links, programs, maps, directories.
+    /// Remove everything from the kernel: links, programs, maps, directories; egress IPs with their
+    /// rules and flows.
     Detach {
         #[command(flatten)]
         pins: Pins,
@@ -53,6 +55,9 @@ struct Pins {
     /// Where everything is pinned.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_PIN_DIR)]
     pin_dir: PathBuf,
+    /// The agent's record of egress IPs.
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_STATE_FILE)]
+    state_file: PathBuf,
 }
 
 /// How a command shows its result.
@@ -76,8 +81,10 @@ pub fn main(arguments: Arguments) -> Result<()> {
             runtime.block_on(run::run(settings))
         }
         Command::Inspect { pins, output } => {
-            runtime.block_on(inspect::inspect(&pins.pin_dir, output))
+            runtime.block_on(inspect::inspect(&pins.pin_dir, &pins.state_file, output))
         }
-        Command::Detach { pins, force } => detach::detach(&pins.pin_dir, force),
+        Command::Detach { pins, force } => {
+            runtime.block_on(detach::detach(&pins.pin_dir, &pins.state_file, force))
+        }
     }
 }

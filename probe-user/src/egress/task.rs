@@ -13,11 +13,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tracing::{debug, info, warn};
 
-use super::apply::{Applier, Observed, Step};
+use super::apply::{Applier, Observed, Policy, Step};
 use super::handle::{ApplyError, Counters, Handle, Request, Status};
 use super::in_words;
 use super::net::wire::{Heard, Wire};
-use super::net::{NetError, conntrack, links, nft, sysctl};
+use super::net::{NetError, conntrack, links, nft, policy, sysctl};
 use super::record::{Record, RecordError};
 use super::types::Desired;
 
@@ -86,6 +86,11 @@ pub struct Egress {
     status: watch::Sender<Status>,
     counters: Counters,
     problems: Vec<String>,
+    /// The policy in force; `None`: not known.
+    policy: Option<Policy>,
+    policy_problems: Vec<String>,
+    /// Uplinks may have changed, or what is to leave by them.
+    policy_is_due: bool,
 }
 
 impl Egress {
@@ -131,6 +136,9 @@ impl Egress {
             status,
             counters: Counters::default(),
             problems: Vec::new(),
+            policy: None,
+            policy_problems: Vec::new(),
+            policy_is_due: true,
         };
         tokio::spawn(task.run());
         Ok(Handle {
@@ -148,6 +156,7 @@ impl Egress {
             let now = Instant::now();
             if look <= now || (rules_changed && next_rules <= now) {
                 (look, next_rules, rules_changed) = (now + LOOK, now + RULES_GAP, false);
+                self.policy_is_due = true;
                 self.check_rules().await;
             }
             let rules = rules_changed.then_some(next_rules);
@@ -171,6 +180,7 @@ impl Egress {
     /// Changes come in bursts; one look is enough.
     fn take_notices(&mut self) {
         while self.notices.next().now_or_never().flatten().is_some() {}
+        self.policy_is_due = true;
     }
 
     fn conflicts(&mut self, first: Option<Heard>) {
@@ -225,6 +235,7 @@ impl Egress {
         written.map_err(|error| ApplyError::NotRecorded(in_words(&error)))?;
         self.record = record;
         self.applier.desire(desired);
+        self.policy_is_due = true;
         Ok(())
     }
 
@@ -244,6 +255,12 @@ impl Egress {
                 }
             }
         }
+        if std::mem::take(&mut self.policy_is_due)
+            && let Err(error) = self.steer().await
+        {
+            self.policy = None;
+            self.policy_problems = vec![in_words(&error)];
+        }
         self.publish();
         if self.applier.is_tried() {
             let status = self.status.borrow().clone();
@@ -252,6 +269,30 @@ impl Egress {
                 drop(reply.send(Ok(status.clone())));
             }
         }
+    }
+
+    /// Sees to it that traffic leaves by the interface that has its egress IP.
+    async fn steer(&mut self) -> Result<(), NetError> {
+        let is_steered = self.applier.steered().next().is_some();
+        if !is_steered
+            && self
+                .policy
+                .as_ref()
+                .is_some_and(|it| *it == Policy::default())
+        {
+            return Ok(());
+        }
+        let uplinks = if is_steered {
+            policy::uplinks(&self.route).await?
+        } else {
+            Vec::new()
+        };
+        let (wanted, problems) = Policy::new(self.applier.steered(), &uplinks);
+        self.policy_problems = problems;
+        // Also if nothing is new: routes go with the link that was down for a while.
+        policy::replace(&self.route, &wanted).await?;
+        self.policy = Some(wanted);
+        Ok(())
     }
 
     /// Whether there was anything to do.
@@ -345,6 +386,7 @@ impl Egress {
                 }
                 links::add(&self.route, address, link).await?;
                 self.counters.added += 1;
+                self.policy_is_due = true;
                 info!(%address, link, "claimed an egress IP");
             }
             Step::Announce { address, link } => {
@@ -387,7 +429,7 @@ impl Egress {
             applied_epoch: self.applier.applied_epoch(),
             incarnation: self.status.borrow().incarnation,
             addresses: self.applier.reports(),
-            problems: self.problems.clone(),
+            problems: [self.problems.as_slice(), &self.policy_problems].concat(),
             counters: self.counters,
         };
         self.status.send_if_modified(|present| {

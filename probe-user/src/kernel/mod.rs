@@ -5,7 +5,7 @@
 //! [`Maps`] reads and writes the maps, also without a [`Kernel`]. Below `pin_dir` everything
 //! lies in one directory per layout version; only the process that holds its lock changes it.
 //!
-//! This is the only module of the crate with unsafe code (`sys` and `value`). It does not know
+//! Its unsafe code is in `sys` and `value`. It does not know
 //! of netlink, sockets or tasks.
 
 mod attach;

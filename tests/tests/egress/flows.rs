@@ -173,3 +173,30 @@ fn flows_of_other_addresses_live_on_when_one_is_released() {
     server.send_to(b"pong", from).unwrap();
     assert_eq!(client.recv(&mut [0; 16]).unwrap(), 4);
 }
+
+#[test]
+fn with_several_uplinks_traffic_leaves_by_the_one_that_has_its_address() {
+    let scene = Scene::new("uplinks");
+    // The better default route leads elsewhere; the egress IP's own uplink has a worse one.
+    scene
+        .node
+        .ip_batch(
+            "address add 10.79.0.1/24 dev eth1\n\
+             route add default via 10.79.0.254 dev eth1 metric 1\n\
+             route add default via 10.78.0.254 dev eth0 metric 2\n",
+        )
+        .unwrap();
+    scene.outside.ip("address add 192.0.2.1/32 dev lo").unwrap();
+    let agent = scene.start();
+    agent.apply(1, vec![failover(EGRESS_IP)]);
+    let server = scene.socket(&scene.outside, "192.0.2.1:0");
+    let client = scene.socket(&scene.client, "10.99.0.2:0");
+    client.connect(server.local_addr().unwrap()).unwrap();
+    let from = seen_from(&client, &server).unwrap();
+    assert_eq!(from.ip().to_string(), EGRESS_IP);
+    server.send_to(b"pong", from).unwrap();
+    assert_eq!(client.recv(&mut [0; 16]).unwrap(), 4);
+    agent.apply(2, Vec::new());
+    let rules = scene.node.ip("rule show").unwrap();
+    assert!(!rules.contains("10.99.0.0/24"), "{rules}");
+}

@@ -9,12 +9,13 @@ use anyhow::{Context, Result, bail};
 
 use super::beat::boot_now;
 use super::cli::Output;
+use crate::egress;
 use crate::interfaces::Watch;
 use crate::kernel::{self, Maps};
 use report::Report;
 
-/// Shows what the maps of the present layout say.
-pub(super) async fn inspect(pin_dir: &Path, output: Output) -> Result<()> {
+/// Shows what the maps of the present layout say, and which egress IPs the node has.
+pub(super) async fn inspect(pin_dir: &Path, state_file: &Path, output: Output) -> Result<()> {
     let directory = kernel::version_directory(pin_dir);
     if !directory.exists() {
         bail!(
@@ -27,7 +28,8 @@ pub(super) async fn inspect(pin_dir: &Path, output: Output) -> Result<()> {
     let links = kernel::scan_links(&directory)?;
     let interfaces = Watch::new()?.interfaces().await?;
     let now = boot_now().context("cannot read the boot clock")?;
-    let report = Report::new(&directory, &maps, &links, &interfaces, now)?;
+    let mut report = Report::new(&directory, &maps, &links, &interfaces, now)?;
+    report.egress_ips = egress::found(state_file).await?;
     match output {
         Output::Text => print!("{}", text::Text(&report)),
         Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),

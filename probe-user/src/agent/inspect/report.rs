@@ -1,5 +1,6 @@
 //! What the maps say, with stable names.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -9,6 +10,7 @@ use serde::Serialize;
 
 use crate::agent::config::unmapped;
 use crate::agent::settings::host_name;
+use crate::egress::Found;
 use crate::interfaces::Interface;
 use crate::kernel::{
     AttachSetting, Attachment, KernelError, LinkKind, Maps, Mode, PinnedLink, choices,
@@ -24,6 +26,7 @@ pub(super) struct Report {
     pub(super) keys: Vec<u16>,
     pub(super) counters: Vec<CounterReport>,
     pub(super) probers: Vec<Prober>,
+    pub(super) egress_ips: BTreeMap<IpAddr, Found>,
 }
 
 /// Who the node is, and what it answers.
@@ -115,6 +118,7 @@ impl Report {
             keys: maps.keys()?.iter().filter_map(|key| key.id()).collect(),
             counters,
             probers,
+            egress_ips: BTreeMap::new(),
         })
     }
 }

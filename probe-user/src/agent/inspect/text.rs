@@ -1,9 +1,12 @@
 //! The report for people.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::report::{Agent, Node, Report};
+use crate::egress::Found;
 
 /// Most probers that are listed.
 const MAX_PROBERS: usize = 20;
@@ -52,8 +55,26 @@ impl Display for Text<'_> {
         {
             writeln!(out, "  and {more} more: see --output json")?;
         }
-        Ok(())
+        egress_ips(out, &report.egress_ips)
     }
+}
+
+fn egress_ips(out: &mut Formatter<'_>, egress_ips: &BTreeMap<IpAddr, Found>) -> fmt::Result {
+    heading(out, "egress IPs", egress_ips.is_empty())?;
+    for (address, it) in egress_ips {
+        let place = if it.interfaces.is_empty() {
+            "MISSING".to_owned()
+        } else {
+            it.interfaces.join(", ")
+        };
+        let gateway = it.gateway.as_deref().unwrap_or("(not assigned any more)");
+        let (address, sources) = (address.to_string(), list(&it.sources));
+        writeln!(
+            out,
+            "  {address:<40} {place:<16} gateway {gateway}, sources {sources}"
+        )?;
+    }
+    Ok(())
 }
 
 fn line(out: &mut Formatter<'_>, name: &str, value: impl Display) -> fmt::Result {

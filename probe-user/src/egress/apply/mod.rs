@@ -6,13 +6,17 @@
 
 mod entry;
 mod observed;
+mod policy;
 mod rules;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 pub(super) use observed::{Link, Observed, Present};
+pub(super) use policy::{PRIORITY, Policy, PolicyRoute, PolicyRule, PolicyTable, TABLES, Uplink};
 pub(super) use rules::{Ruleset, Steering};
 
 use super::handle::ApplyError;
@@ -317,6 +321,20 @@ impl Applier {
             .filter_map(|entry| entry.next_wake(now));
         let releases = self.releases.values().map(|it| it.again.unwrap_or(now));
         entries.chain(releases).min()
+    }
+
+    /// What the node holds whose traffic leaves by an interface, and which one that is.
+    pub(super) fn steered(&self) -> impl Iterator<Item = (&EgressIp, u32)> {
+        self.entries
+            .values()
+            .filter_map(|entry| match &entry.phase {
+                Phase::Held(held)
+                    if !entry.egress_ip.routed && !entry.egress_ip.sources.is_empty() =>
+                {
+                    Some((&entry.egress_ip, held.link))
+                }
+                _ => None,
+            })
     }
 
     /// The rules that are in force, as far as is known.
