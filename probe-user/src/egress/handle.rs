@@ -42,7 +42,7 @@ pub struct Status {
     pub addresses: Vec<AddressReport>,
     /// What is wrong on the node besides single addresses, for people.
     pub problems: Vec<String>,
-    /// The present set's figures since the agent started.
+    /// What the agent has done since it started.
     pub counters: Counters,
 }
 

@@ -1,6 +1,7 @@
 //! Drives the [`Applier`]: shows it the node, carries out its steps, and answers the [`Handle`].
 
-use std::collections::BTreeMap;
+mod work;
+
 use std::error::Error;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -13,11 +14,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tracing::{debug, info, warn};
 
-use super::apply::{Applier, Observed, Policy, Step};
+use super::apply::{Applier, Policy};
 use super::handle::{ApplyError, Counters, Handle, Request, Status};
 use super::in_words;
+use super::net::nft;
 use super::net::wire::{Heard, Wire};
-use super::net::{NetError, conntrack, links, nft, policy, sysctl};
 use super::record::{Record, RecordError};
 use super::types::Desired;
 
@@ -25,9 +26,6 @@ use super::types::Desired;
 const LOOK: Duration = Duration::from_secs(30);
 /// The packet filter is looked at this often at most, however often somebody changes it.
 const RULES_GAP: Duration = Duration::from_secs(1);
-/// Rounds of one pass. Each one brings a claim further; more than this means that somebody undoes
-/// what we do.
-const MAX_ROUNDS: usize = 8;
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 /// Sets that wait to be applied.
 const BACKLOG: usize = 8;
@@ -166,7 +164,7 @@ impl Egress {
             let wake = wake.max(now + SHORTEST_SLEEP);
             tokio::select! {
                 request = self.requests.recv() => match request {
-                    Some(request) => self.accept(request),
+                    Some(request) => self.accept(request).await,
                     None => return,
                 },
                 heard = self.heard.recv() => self.conflicts(heard),
@@ -201,20 +199,20 @@ impl Egress {
         }
     }
 
-    fn accept(&mut self, request: Request) {
+    async fn accept(&mut self, request: Request) {
         let Request {
             desired,
             incarnation,
             reply,
         } = request;
-        match self.take_on(&desired, incarnation) {
+        match self.take_on(&desired, incarnation).await {
             Ok(()) => self.waiting.push(reply),
             // Whoever asked may have gone.
             Err(error) => drop(reply.send(Err(error))),
         }
     }
 
-    fn take_on(&mut self, desired: &Desired, meant: u64) -> Result<(), ApplyError> {
+    async fn take_on(&mut self, desired: &Desired, meant: u64) -> Result<(), ApplyError> {
         let unknown =
             |error: Box<dyn Error + Send + Sync>| ApplyError::NotRecorded(error.to_string());
         let node = self.assignment.incarnation().map_err(unknown)?;
@@ -231,197 +229,12 @@ impl Egress {
         );
         let mut record = self.record.clone();
         (record.incarnation, record.desired) = (node, Some(desired.clone()));
-        let written = record.write(&self.options.state_file);
+        let written = write(record.clone(), self.options.state_file.clone()).await;
         written.map_err(|error| ApplyError::NotRecorded(in_words(&error)))?;
         self.record = record;
         self.applier.desire(desired);
         self.policy_is_due = true;
         Ok(())
-    }
-
-    fn write_record(&self) -> Result<(), RecordError> {
-        self.record.write(&self.options.state_file)
-    }
-
-    /// Does whatever can be done now.
-    async fn work(&mut self) {
-        for _ in 0..MAX_ROUNDS {
-            match self.round().await {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(error) => {
-                    self.problems = vec![in_words(&error)];
-                    break;
-                }
-            }
-        }
-        if std::mem::take(&mut self.policy_is_due)
-            && let Err(error) = self.steer().await
-        {
-            self.policy = None;
-            self.policy_problems = vec![in_words(&error)];
-        }
-        self.publish();
-        if self.applier.is_tried() {
-            let status = self.status.borrow().clone();
-            for reply in self.waiting.drain(..) {
-                // Whoever asked may have gone.
-                drop(reply.send(Ok(status.clone())));
-            }
-        }
-    }
-
-    /// Sees to it that traffic leaves by the interface that has its egress IP.
-    async fn steer(&mut self) -> Result<(), NetError> {
-        let is_steered = self.applier.steered().next().is_some();
-        if !is_steered
-            && self
-                .policy
-                .as_ref()
-                .is_some_and(|it| *it == Policy::default())
-        {
-            return Ok(());
-        }
-        let uplinks = if is_steered {
-            policy::uplinks(&self.route).await?
-        } else {
-            Vec::new()
-        };
-        let (wanted, problems) = Policy::new(self.applier.steered(), &uplinks);
-        self.policy_problems = problems;
-        // Also if nothing is new: routes go with the link that was down for a while.
-        policy::replace(&self.route, &wanted).await?;
-        self.policy = Some(wanted);
-        Ok(())
-    }
-
-    /// Whether there was anything to do.
-    async fn round(&mut self) -> Result<bool, NetError> {
-        let observed = links::observe(&self.route, &self.record.added).await?;
-        self.prepare(&observed)?;
-        let steps = self.applier.plan(Instant::now(), &observed);
-        for step in &steps {
-            if self.applier.is_void(step) {
-                continue;
-            }
-            match self.carry_out(step, observed.tells_origin).await {
-                Ok(()) => self.applier.done(Instant::now(), step, &observed),
-                Err(error) => {
-                    let error = in_words(error.as_ref());
-                    warn!(?step, error, "cannot change the node's egress IPs");
-                    self.counters.failures += 1;
-                    self.applier.failed(Instant::now(), step, error);
-                }
-            }
-        }
-        Ok(!steps.is_empty())
-    }
-
-    /// Listens where it matters, and sees to the sysctls.
-    fn prepare(&mut self, observed: &Observed) -> Result<(), NetError> {
-        let watched = self.applier.watched(observed);
-        let links: BTreeMap<_, _> = watched
-            .into_iter()
-            .filter_map(|(link, addresses)| {
-                let mac = observed.link(link)?.mac?;
-                Some((link, (mac, addresses)))
-            })
-            .collect();
-        let mut needs = Vec::new();
-        for (&link, (_, addresses)) in &links {
-            if let Some(link) = observed.link(link)
-                && addresses.iter().any(|address| address.is_ipv4())
-            {
-                needs.extend(sysctl::for_ipv4(&link.name));
-            }
-        }
-        let steers = |ipv4: bool| {
-            let mut desired = self.applier.desired();
-            desired.any(|it| it.address.is_ipv4() == ipv4 && !it.sources.is_empty())
-        };
-        needs.extend(sysctl::for_forwarding(steers(true), steers(false)));
-        let before = self.record.sysctls.clone();
-        self.problems = sysctl::meet(&needs, self.options.set_sysctls, &mut self.record.sysctls);
-        if needs.is_empty() {
-            sysctl::restore(&mut self.record.sysctls)?;
-        }
-        if self.record.sysctls != before
-            && let Err(error) = self.write_record()
-        {
-            self.problems.push(in_words(&error));
-        }
-        self.wire.watch(&links)
-    }
-
-    /// `tells_origin`: whether the kernel remembers that an address is ours.
-    async fn carry_out(
-        &mut self,
-        step: &Step,
-        tells_origin: bool,
-    ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        match step.clone() {
-            Step::Rules(rules) => {
-                let is_empty = rules.is_empty();
-                match spawn_blocking(move || nft::replace(&rules)).await? {
-                    // A kernel without nf_tables has no table of ours to be rid of.
-                    Err(error) if is_empty => debug!(error = in_words(&error), "no packet filter"),
-                    other => other?,
-                }
-            }
-            Step::Remove { address, link } => {
-                links::remove(&self.route, address, link).await?;
-                self.record.added.remove(&address);
-                self.counters.removed += 1;
-                info!(%address, link, "released an egress IP");
-            }
-            Step::Flush { address } => {
-                let flushed = spawn_blocking(move || conntrack::flush(address)).await??;
-                self.counters.flushed += flushed;
-                debug!(%address, flushed, "deleted conntrack entries");
-            }
-            Step::Probe { address, link } => self.wire.probe(link, address)?,
-            Step::Add { address, link } => {
-                if self.record.added.insert(address) && !tells_origin {
-                    self.write_record()?;
-                }
-                links::add(&self.route, address, link).await?;
-                self.counters.added += 1;
-                self.policy_is_due = true;
-                info!(%address, link, "claimed an egress IP");
-            }
-            Step::Announce { address, link } => {
-                self.wire.announce(link, address)?;
-                self.counters.announcements += 1;
-            }
-            Step::Applied { epoch } => {
-                self.write_record()?;
-                self.assignment.set_applied_epoch(epoch)?;
-                info!(epoch, "the set of egress IPs is in force");
-            }
-        }
-        Ok(())
-    }
-
-    /// Somebody may have flushed the packet filter.
-    async fn check_rules(&mut self) {
-        let Some(rules) = self
-            .applier
-            .rules()
-            .filter(|rules| !rules.is_empty())
-            .cloned()
-        else {
-            return;
-        };
-        match spawn_blocking(move || nft::is_in_force(&rules)).await {
-            Ok(Ok(true)) => {}
-            Ok(Ok(false)) => {
-                warn!("the table inet pulsepath has been changed: writing it again");
-                self.applier.forget_rules();
-                self.work().await;
-            }
-            Ok(Err(error)) => warn!(error = in_words(&error), "cannot check the packet filter"),
-            Err(error) => warn!(%error, "cannot check the packet filter"),
-        }
     }
 
     fn publish(&self) {
@@ -443,6 +256,20 @@ impl Egress {
             changed
         });
     }
+}
+
+/// Durability takes its time, which the agent's beat does not have.
+async fn write(record: Record, path: PathBuf) -> Result<(), RecordError> {
+    let file = path.clone();
+    let written = spawn_blocking(move || record.write(&file)).await;
+    // It panicked, or the runtime ends.
+    written.unwrap_or_else(|error| {
+        Err(RecordError::File {
+            action: "write",
+            path,
+            source: error.into(),
+        })
+    })
 }
 
 impl Drop for Egress {

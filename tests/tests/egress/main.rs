@@ -10,6 +10,7 @@ mod duplicates;
 mod flows;
 mod ipv6;
 mod pings;
+mod process;
 mod reconcile;
 mod restart;
 mod scene;

@@ -53,6 +53,20 @@ pub(super) struct Held {
     next: Option<Instant>,
     defended: Option<Instant>,
     conflict: Option<Conflict>,
+    comeback: Comeback,
+}
+
+/// What a link's return means for an address. While it was down, somebody else may have been given
+/// the address: whoever announces it then takes traffic away from the new owner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Comeback {
+    /// The node speaks for the address.
+    #[default]
+    Over,
+    /// Neighbours are asked until then.
+    Asking(Instant),
+    /// Somebody else has it: the node keeps silent as long as that is so, or it is told anew.
+    Yielded,
 }
 
 /// Somebody else who claims the address.
@@ -131,13 +145,25 @@ impl Held {
             next: (announcing && link.up).then_some(now),
             defended: None,
             conflict: None,
+            comeback: Comeback::Over,
         }
     }
 
-    /// Follows the link. Neighbours behind a link that was down may have forgotten the address.
+    /// Told that the node is to have it, by whoever knows who else had it.
+    pub(super) fn told(&mut self) {
+        if self.comeback == Comeback::Yielded {
+            // Due at once.
+            self.next = self.conflict.map(|conflict| conflict.heard);
+        }
+        self.comeback = Comeback::Over;
+    }
+
+    /// Follows the link. Neighbours behind a link that was down may have forgotten the address, or
+    /// have another owner for it.
     pub(super) fn follow(&mut self, now: Instant, link: &Link) {
         if link.up && !self.link_up && self.announcing {
             (self.announced, self.next) = (0, Some(now));
+            self.comeback = Comeback::Asking(now + PROBE);
         }
         self.link_up = link.up;
     }
@@ -149,10 +175,14 @@ impl Held {
             heard: now,
             probe,
         });
+        if self.comeback != Comeback::Over {
+            (self.comeback, self.next) = (Comeback::Yielded, None);
+            return;
+        }
         let defend = self
             .defended
             .is_none_or(|last| now.duration_since(last) >= DEFENCE_GAP);
-        if defend && self.next.is_none() && self.announcing && self.link_up {
+        if defend && self.announcing && self.link_up {
             self.defended = Some(now);
             self.next = Some(now);
         }
@@ -164,6 +194,14 @@ impl Held {
             return wanted;
         }
         if self.next.is_some_and(|next| next <= now) {
+            if let Comeback::Asking(until) = self.comeback
+                && now < until
+            {
+                self.next = Some(until.min(now + PROBE_GAP));
+                wanted.probe = true;
+                return wanted;
+            }
+            self.comeback = Comeback::Over;
             self.announced += 1;
             self.next = (self.announced < ANNOUNCEMENTS).then(|| now + ANNOUNCEMENT_GAP);
             // A claim that did not wait for a probe is probed beside; later ones do no harm.
@@ -179,6 +217,9 @@ impl Held {
             wanted.probe = true;
             if now.duration_since(conflict.heard) >= CONFLICT {
                 self.conflict = None;
+                if self.comeback == Comeback::Yielded {
+                    (self.comeback, self.next) = (Comeback::Over, Some(now));
+                }
             }
         }
         wanted

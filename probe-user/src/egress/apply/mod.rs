@@ -4,6 +4,7 @@
 //! come back, in their order, and says what became of them. Removals come first, additions then,
 //! and the applied epoch last: whoever reads the epoch can rely on what the set took away.
 
+mod claim;
 mod entry;
 mod observed;
 mod policy;
@@ -20,7 +21,8 @@ pub(super) use policy::{PRIORITY, Policy, PolicyRoute, PolicyRule, PolicyTable, 
 pub(super) use rules::{Ruleset, Steering};
 
 use super::handle::ApplyError;
-use super::types::{AddressReport, AddressState, Claim, Desired, EgressIp};
+use super::types::{AddressReport, AddressState, Desired, EgressIp};
+use claim::claim;
 use entry::{Entry, Held, Phase};
 
 /// A removal that failed is tried again after this.
@@ -106,7 +108,10 @@ impl Applier {
         for egress_ip in &desired.addresses {
             self.releases.remove(&egress_ip.address);
             let known = before.remove(&egress_ip.address);
-            let phase = known.map_or(Phase::Absent, |entry| entry.phase);
+            let mut phase = known.map_or(Phase::Absent, |entry| entry.phase);
+            if let Phase::Held(held) = &mut phase {
+                held.told();
+            }
             let entry = Entry {
                 egress_ip: egress_ip.clone(),
                 phase,
@@ -382,66 +387,5 @@ impl Applier {
             }
         }
         watched
-    }
-}
-
-/// Brings one address a step further towards `link`.
-fn claim(
-    now: Instant,
-    entry: &mut Entry,
-    link: &Link,
-    observed: &Observed,
-    claims: &mut Vec<Step>,
-    moves: &mut Vec<Step>,
-) {
-    let address = entry.egress_ip.address;
-    let here = observed.addresses.iter().filter(|it| it.address == address);
-    let (there, elsewhere): (Vec<_>, Vec<_>) = here.partition(|it| it.link == link.index);
-    for stale in elsewhere.iter().filter(|it| it.ours) {
-        moves.push(Step::Remove {
-            address,
-            link: stale.link,
-        });
-    }
-    if let Some(foreign) = there.iter().chain(&elsewhere).find(|it| !it.ours) {
-        let name = observed
-            .link(foreign.link)
-            .map_or("an interface", |it| &it.name);
-        let error = format!("somebody else has configured {address} on {name} of this node");
-        entry.phase = Phase::failed(now, error);
-        return;
-    }
-    if !there.is_empty() {
-        match &mut entry.phase {
-            Phase::Held(held) if held.link == link.index => held.follow(now, link),
-            phase => *phase = Phase::Held(Held::new(now, link)),
-        }
-        return;
-    }
-    let probes = entry.egress_ip.claim == Claim::First && link.mac.is_some() && !link.loopback;
-    match &entry.phase {
-        Phase::Failed { again, .. } | Phase::Duplicate { again, .. } if now < *again => return,
-        Phase::Probing { until, .. } if now < *until => {
-            if entry.wanted(now).probe {
-                let link = link.index;
-                claims.push(Step::Probe { address, link });
-            }
-            return;
-        }
-        _ => {}
-    }
-    if !link.up {
-        entry.phase = entry
-            .phase
-            .waiting(format!("interface {} is down", link.name));
-        return;
-    }
-    let link = link.index;
-    if probes && !entry.phase.is_safe() {
-        entry.phase = entry.phase.probed(now);
-        entry.wanted(now);
-        claims.push(Step::Probe { address, link });
-    } else {
-        claims.push(Step::Add { address, link });
     }
 }

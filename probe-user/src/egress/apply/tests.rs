@@ -1,3 +1,4 @@
+use super::super::types::Claim;
 use super::*;
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];

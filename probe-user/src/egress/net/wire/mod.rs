@@ -8,10 +8,11 @@ mod arp;
 mod nd;
 mod socket;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::NetError;
@@ -44,11 +45,19 @@ pub(crate) struct Heard {
 /// Sockets on the interfaces where the node has egress IPs, or shall have them.
 pub(crate) struct Wire {
     sockets: HashMap<(u32, Protocol), Listener>,
+    ears: Ears,
+}
+
+/// What listeners share. A busy segment sees hundreds of ARP requests a second, of which none
+/// concerns us.
+#[derive(Clone)]
+struct Ears {
+    addresses: watch::Sender<HashSet<IpAddr>>,
     heard: mpsc::Sender<Heard>,
 }
 
 struct Listener {
-    socket: std::sync::Arc<PacketSocket>,
+    socket: Arc<PacketSocket>,
     mac: Mac,
     task: JoinHandle<()>,
 }
@@ -59,7 +68,10 @@ impl Wire {
         let (heard, receiver) = mpsc::channel(BACKLOG);
         let wire = Self {
             sockets: HashMap::new(),
-            heard,
+            ears: Ears {
+                addresses: watch::Sender::default(),
+                heard,
+            },
         };
         (wire, receiver)
     }
@@ -75,12 +87,16 @@ impl Wire {
                 wanted.insert((link, Protocol::of(*address)), *mac);
             }
         }
+        let addresses = links.values().flat_map(|(_, addresses)| addresses);
+        self.ears
+            .addresses
+            .send_replace(addresses.copied().collect());
         self.sockets.retain(|key, listener| {
             wanted.get(key) == Some(&listener.mac) && !listener.task.is_finished()
         });
         for ((link, protocol), mac) in wanted {
             if !self.sockets.contains_key(&(link, protocol)) {
-                let listener = Listener::start(link, protocol, mac, self.heard.clone())?;
+                let listener = Listener::start(link, protocol, mac, self.ears.clone())?;
                 self.sockets.insert((link, protocol), listener);
             }
         }
@@ -116,14 +132,9 @@ impl Wire {
 }
 
 impl Listener {
-    fn start(
-        link: u32,
-        protocol: Protocol,
-        mac: Mac,
-        heard: mpsc::Sender<Heard>,
-    ) -> Result<Self, NetError> {
-        let socket = std::sync::Arc::new(PacketSocket::open(link, protocol)?);
-        let task = tokio::spawn(listen(socket.clone(), protocol, mac, heard));
+    fn start(link: u32, protocol: Protocol, mac: Mac, ears: Ears) -> Result<Self, NetError> {
+        let socket = Arc::new(PacketSocket::open(link, protocol)?);
+        let task = tokio::spawn(listen(socket.clone(), protocol, mac, ears));
         Ok(Self { socket, mac, task })
     }
 }
@@ -135,22 +146,19 @@ impl Drop for Listener {
 }
 
 /// Ends when the interface is gone; [`Wire::watch`] opens another socket then.
-async fn listen(
-    socket: std::sync::Arc<PacketSocket>,
-    protocol: Protocol,
-    mac: Mac,
-    heard: mpsc::Sender<Heard>,
-) {
+async fn listen(socket: Arc<PacketSocket>, protocol: Protocol, mac: Mac, ears: Ears) {
     let mut frame = [0; 256];
     while let Ok(length) = socket.receive(&mut frame).await {
         let claimed = match protocol {
             Protocol::Arp => arp::read(&frame[..length]),
             Protocol::Nd => nd::read(&frame[..length]),
         };
-        if let Some(claimed) = claimed.filter(|claimed| claimed.mac != mac) {
+        let concerns_us =
+            |it: &Claimed| it.mac != mac && ears.addresses.borrow().contains(&it.address);
+        if let Some(claimed) = claimed.filter(concerns_us) {
             let link = socket.link();
             // Full: whoever claims an address says so again.
-            let _ = heard.try_send(Heard { link, claimed });
+            let _ = ears.heard.try_send(Heard { link, claimed });
         }
     }
 }
