@@ -16,8 +16,20 @@ const STAMP_SUITE: (&str, &str) = ("stamp-suite", "1.0.0");
 pub(crate) fn ensure() -> Result<()> {
     install(&Need::missing(&[
         Need::Program {
+            name: "arping",
+            package: "arping",
+        },
+        Need::Program {
+            name: "conntrack",
+            package: "conntrack",
+        },
+        Need::Program {
             name: "ethtool",
             package: "ethtool",
+        },
+        Need::Program {
+            name: "nft",
+            package: "nftables",
         },
         Need::Program {
             name: "tshark",
