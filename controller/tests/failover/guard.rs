@@ -136,3 +136,14 @@ fn while_it_holds_live_nodes_can_still_be_drained() {
             .any(|owner| *owner == live)
     );
 }
+
+#[test]
+fn nodes_that_were_never_heard_are_no_mass_failure() {
+    let mut world = World::with(SETTINGS, 2, &["10.78.0.100"]);
+    world.set_nodes((1..=4).map(|index| format!("n{index}")));
+    world.set_state("n3", State::Unreachable);
+    world.set_state("n4", State::Unreachable);
+    let owner = world.owner().unwrap();
+    world.set_state(&owner, State::Unreachable);
+    assert_ne!(world.owner(), Some(owner));
+}

@@ -173,10 +173,11 @@ impl Planner {
             return;
         };
         known.heard = observation.heard.unwrap_or(known.appeared);
-        let first = !std::mem::replace(&mut known.observed, true);
         if known.state == observation.state {
             return;
         }
+        // Who was never heard has not fallen.
+        let first = known.state == State::Unknown;
         known.state = observation.state;
         known.changed = now.instant;
         known.fell = None;

@@ -24,8 +24,6 @@ pub(super) struct Node {
     pub(super) changed: Instant,
     /// When it last answered, or was first heard of.
     pub(super) heard: Instant,
-    /// Whether its state was ever told: what it is in at first is not where it fell.
-    pub(super) observed: bool,
     /// When it fell to UNREACHABLE, while it is.
     pub(super) fell: Option<Instant>,
     pub(super) drained: bool,
@@ -51,7 +49,6 @@ impl Node {
             state: State::Unknown,
             changed: now,
             heard: now,
-            observed: false,
             fell: None,
             drained: false,
             damping: Damping::default(),

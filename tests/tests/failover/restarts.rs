@@ -1,0 +1,60 @@
+//! What a restart of agents or of the controller does to addresses: nothing.
+
+use controller::api::State;
+use pulsepath_tests::eventually;
+
+use crate::world::{PATIENCE, World};
+
+const POOL: &str = "egress_ips = ['10.77.0.100-10.77.0.105']";
+
+fn owners(world: &World) -> Vec<Option<String>> {
+    world
+        .addresses()
+        .into_iter()
+        .map(|address| address.owner)
+        .collect()
+}
+
+#[test]
+fn a_new_controller_moves_nothing_and_decides_in_the_next_term() {
+    let mut world = World::new("restart", 2, POOL);
+    world.await_assigned(6);
+    let (before, term) = (owners(&world), world.gateways().failover.term);
+    world.restart_controller();
+    for index in 1..=2 {
+        world.await_state(index, State::Available);
+    }
+    assert_eq!(owners(&world), before);
+    assert_eq!(world.gateways().failover.term, term + 1);
+}
+
+#[test]
+fn killed_agents_move_nothing() {
+    let mut world = World::new("kill", 2, POOL);
+    world.await_assigned(6);
+    let before = owners(&world);
+    for index in 1..=2 {
+        world.kill_agent(index);
+        world.await_state(index, State::Unavailable);
+        assert_eq!(owners(&world), before);
+        world.start_agent(index);
+        world.await_state(index, State::Available);
+    }
+    assert_eq!(owners(&world), before);
+    assert!(!world.metrics().contains("pulsepath_failovers_total{"));
+}
+
+#[test]
+fn a_drain_outlives_the_controller() {
+    let mut world = World::new("drained", 2, POOL);
+    world.await_assigned(6);
+    world.post("/v1/nodes/n1/drain");
+    world.restart_controller();
+    world.await_state(2, State::Available);
+    eventually(PATIENCE, || {
+        let owners = owners(&world);
+        let moved = owners.iter().all(|owner| owner.as_deref() == Some("n2"));
+        if moved { Ok(()) } else { Err(owners) }
+    });
+    assert_eq!(world.gateways().failover.drained, ["n1"]);
+}

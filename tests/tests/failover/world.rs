@@ -1,0 +1,202 @@
+//! Gateway nodes with agents, and a node with nothing but the controller.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::time::Duration;
+
+use controller::api::{EgressIp, Explanation, GatewayList, Node, State};
+use pulsepath_tests::{Cluster, LinkState, Process, eventually};
+
+/// Far longer than anything takes that is waited for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+/// Fast, so that tests are; nobody is damped, however often it is cut.
+const SETTINGS: &str = "period = '50ms'\ntimeout = '500ms'\ncontrol.plaintext = true\n\
+                        failover.damping.count = 0\n";
+
+pub(crate) struct World {
+    pub(crate) cluster: Cluster,
+    agents: BTreeMap<u8, Process>,
+    controller: Option<Process>,
+    gateways: u8,
+    /// What the gateway has besides its name and selector.
+    gateway: String,
+    unselected: BTreeSet<u8>,
+}
+
+impl World {
+    /// `gateways` nodes with agents, selected by a gateway with these further settings, and the
+    /// controller on one node more. Returns once all nodes are AVAILABLE.
+    pub(crate) fn new(purpose: &str, gateways: u8, gateway: &str) -> Self {
+        let cluster = Cluster::new(&format!("p-{purpose}"), gateways + 1).unwrap();
+        let mut world = Self {
+            cluster,
+            agents: BTreeMap::new(),
+            controller: None,
+            gateways,
+            gateway: gateway.to_owned(),
+            unselected: BTreeSet::new(),
+        };
+        for index in 1..=gateways {
+            world.start_agent(index);
+        }
+        world.start_controller();
+        for index in 1..=gateways {
+            world.await_state(index, State::Available);
+        }
+        world
+    }
+
+    pub(crate) fn start_agent(&mut self, index: u8) {
+        let node = self.cluster.node(index);
+        let agent = node
+            .spawn_agent(&node.agent_config("control.plaintext = true"))
+            .unwrap();
+        self.agents.insert(index, agent);
+        eventually(PATIENCE, || {
+            node.agent_http("/ready").is_ok_and(|it| it.status == 200)
+        });
+    }
+
+    pub(crate) fn kill_agent(&mut self, index: u8) {
+        self.agents.remove(&index).unwrap().kill().unwrap();
+    }
+
+    fn place(&self) -> &pulsepath_tests::Node {
+        self.cluster.node(self.gateways + 1)
+    }
+
+    fn config(&self) -> String {
+        let label = |index| match index <= self.gateways && !self.unselected.contains(&index) {
+            true => "egress = 'yes'",
+            false => "",
+        };
+        let gateway = format!(
+            "\n[[gateways]]\nname = 'gw'\nnode_selector = {{ egress = 'yes' }}\n{}\n",
+            self.gateway
+        );
+        self.cluster.labelled_controller_config(SETTINGS, label) + &gateway
+    }
+
+    fn start_controller(&mut self) {
+        let process = self.place().spawn_controller(&self.config()).unwrap();
+        self.controller = Some(process);
+        eventually(PATIENCE, || {
+            self.place()
+                .controller_http("/live")
+                .is_ok_and(|answer| answer.status == 200)
+        });
+    }
+
+    /// The controller is killed, and another one started.
+    pub(crate) fn restart_controller(&mut self) {
+        self.controller.as_mut().unwrap().kill().unwrap();
+        self.start_controller();
+    }
+
+    pub(crate) fn cut(&self, index: u8) {
+        self.cluster.set_link(index, LinkState::Down).unwrap();
+        self.await_state(index, State::Unreachable);
+    }
+
+    pub(crate) fn heal(&self, index: u8) {
+        self.cluster.set_link(index, LinkState::Up).unwrap();
+        self.await_state(index, State::Available);
+    }
+
+    pub(crate) fn set_controller_link(&self, state: LinkState) {
+        self.cluster.set_link(self.gateways + 1, state).unwrap();
+    }
+
+    pub(crate) fn select(&mut self, index: u8, selected: bool) {
+        match selected {
+            true => self.unselected.remove(&index),
+            false => self.unselected.insert(index),
+        };
+        fs::write(
+            self.place().config_file("pulsepath-controller"),
+            self.config(),
+        )
+        .unwrap();
+    }
+
+    pub(crate) fn post(&self, path: &str) {
+        let answer = self.place().controller_post(path).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+
+    pub(crate) fn get(&self, path: &str) -> String {
+        let answer = self.place().controller_http(path).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.body
+    }
+
+    pub(crate) fn metrics(&self) -> String {
+        self.place().controller_http("/metrics").unwrap().body
+    }
+
+    pub(crate) fn await_state(&self, index: u8, state: State) {
+        eventually(PATIENCE, || {
+            let node: Node =
+                serde_json::from_str(&self.get(&format!("/v1/nodes/n{index}"))).unwrap();
+            if node.state == state {
+                Ok(())
+            } else {
+                Err(node.state)
+            }
+        });
+    }
+
+    pub(crate) fn gateways(&self) -> GatewayList {
+        serde_json::from_str(&self.get("/v1/gateways")).unwrap()
+    }
+
+    pub(crate) fn addresses(&self) -> Vec<EgressIp> {
+        let gateways = self.gateways().gateways;
+        gateways
+            .into_iter()
+            .flat_map(|gateway| gateway.addresses)
+            .collect()
+    }
+
+    pub(crate) fn explain(&self, subject: &str) -> String {
+        let text = self.get(&format!("/v1/explain/{subject}"));
+        let explanation: Explanation = serde_json::from_str(&text).unwrap();
+        explanation.sentences.join(" ")
+    }
+
+    /// Waits until the only address belongs to this node, or to nobody, and is at rest.
+    pub(crate) fn await_owner(&self, owner: Option<u8>) {
+        let owner = owner.map(|index| format!("n{index}"));
+        eventually(PATIENCE, || {
+            let address = self.addresses().remove(0);
+            if address.owner == owner && address.phase.is_none() {
+                Ok(())
+            } else {
+                Err((address, self.gateways().failover))
+            }
+        });
+    }
+
+    /// Waits until so many addresses have an owner.
+    pub(crate) fn await_assigned(&self, count: usize) {
+        eventually(PATIENCE, || {
+            let assigned = self
+                .addresses()
+                .iter()
+                .filter(|it| it.owner.is_some())
+                .count();
+            if assigned == count {
+                Ok(())
+            } else {
+                Err(assigned)
+            }
+        });
+    }
+
+    /// Whether the node's own kernel has the address.
+    pub(crate) fn holds(&self, index: u8, address: &str) -> bool {
+        let node = self.cluster.node(index);
+        let text = node.netns().ip("-o address show dev eth0").unwrap();
+        text.contains(&format!(" {address}/"))
+    }
+}
