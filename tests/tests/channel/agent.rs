@@ -12,7 +12,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::scene::{Authority, PATIENCE, next};
+use crate::scene::{Authority, PATIENCE, block_on_in, next};
 
 const HEALTH: &str = "grpc_health.listen = '127.0.0.1:9107'";
 
@@ -54,7 +54,7 @@ impl Scene {
     /// What the agent says first to `push`.
     fn ask(&self, push: Push) -> Result<Report, String> {
         let address = SocketAddr::new(IpAddr::V4(self.node().ipv4()), 9862);
-        let ask = async {
+        let ask = async || {
             let (mut pool, mut answers) = AgentPool::new(self.security.clone());
             pool.set_desired("n1", vec![address], push);
             match next(&mut answers).await.outcome {
@@ -67,7 +67,7 @@ impl Scene {
 
     fn health_of(&self, service: &str) -> Option<ServingStatus> {
         let service = service.to_owned();
-        let ask = async {
+        let ask = async || {
             let channel = Endpoint::from_static("http://127.0.0.1:9107");
             let mut client = HealthClient::new(channel.connect().await.ok()?);
             let answer = client.check(HealthCheckRequest { service }).await.ok()?;
@@ -75,18 +75,6 @@ impl Scene {
         };
         block_on_in(self.node(), ask)
     }
-}
-
-/// Runs a future on a thread inside the node's namespace.
-fn block_on_in<T: Send>(node: &Node, future: impl Future<Output = T> + Send) -> T {
-    let run = || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(future)
-    };
-    node.netns().enter(run).unwrap()
 }
 
 fn push(epoch: u64) -> Push {

@@ -5,5 +5,6 @@
 
 mod agent;
 mod certificates;
+mod consumers;
 mod pool;
 mod scene;

@@ -11,6 +11,7 @@ use probe_user::channel::{
     Bound, Credentials, Identity, Node, Push, Refusal, Report, Security, TlsFiles,
 };
 use probe_user::egress::{AddressReport, AddressState, Claim, Desired, EgressIp};
+use pulsepath_tests::Node as Place;
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
@@ -190,4 +191,16 @@ pub(crate) async fn ask(
 pub(crate) async fn next(answers: &mut UnboundedReceiver<Answer>) -> Answer {
     let answer = tokio::time::timeout(PATIENCE, answers.recv()).await;
     answer.expect("no answer comes").unwrap()
+}
+
+/// Runs something asynchronous on a thread inside the node's namespace.
+pub(crate) fn block_on_in<T: Send>(node: &Place, run: impl AsyncFnOnce() -> T + Send) -> T {
+    let block_on = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(run())
+    };
+    node.netns().enter(block_on).unwrap()
 }
