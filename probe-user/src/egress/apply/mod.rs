@@ -57,6 +57,16 @@ struct Release {
     again: Option<Instant>,
 }
 
+impl Release {
+    fn failed(now: Instant, error: String) -> Self {
+        Self {
+            stuck: true,
+            error: Some(error),
+            again: Some(now + RETRY),
+        }
+    }
+}
+
 /// The egress IPs that the node shall hold, and how far it has come.
 #[derive(Debug)]
 pub(super) struct Applier {
@@ -68,7 +78,10 @@ pub(super) struct Applier {
     is_known: bool,
     entries: BTreeMap<IpAddr, Entry>,
     releases: BTreeMap<IpAddr, Release>,
+    /// The rules in force; `None`: not known.
     rules: Option<Ruleset>,
+    /// When rules that could not be put into force are tried again.
+    rules_again: Option<Instant>,
 }
 
 impl Applier {
@@ -83,6 +96,7 @@ impl Applier {
             entries: BTreeMap::new(),
             releases: BTreeMap::new(),
             rules: None,
+            rules_again: None,
         }
     }
 
@@ -153,12 +167,12 @@ impl Applier {
             }
         }
         let mut steps = Vec::new();
-        self.plan_rules(observed, &claims, &mut steps);
+        self.plan_rules(now, observed, &claims, &mut steps);
         steps.extend(moves);
         self.plan_releases(now, observed, &mut steps);
         steps.extend(claims);
         self.plan_messages(now, &mut steps);
-        if self.applied != self.epoch && self.is_settled() {
+        if self.applied != self.epoch && self.rules.is_some() && self.is_settled() {
             steps.push(Step::Applied { epoch: self.epoch });
         }
         steps
@@ -166,7 +180,16 @@ impl Applier {
 
     /// Rules come before everything else: nothing new leaves from an address that goes, and the
     /// node's own stack does not see a connection before its address is guarded.
-    fn plan_rules(&mut self, observed: &Observed, claims: &[Step], steps: &mut Vec<Step>) {
+    fn plan_rules(
+        &mut self,
+        now: Instant,
+        observed: &Observed,
+        claims: &[Step],
+        steps: &mut Vec<Step>,
+    ) {
+        if self.rules_again.is_some_and(|again| now < again) {
+            return;
+        }
         let claimed = |address: IpAddr| {
             claims.iter().find_map(|step| match step {
                 Step::Add { address: it, link } if *it == address => Some(*link),
@@ -231,7 +254,9 @@ impl Applier {
     /// A step was carried out.
     pub(super) fn done(&mut self, now: Instant, step: &Step, observed: &Observed) {
         match step {
-            Step::Rules(rules) => self.rules = Some(rules.clone()),
+            Step::Rules(rules) => {
+                (self.rules, self.rules_again) = (Some(rules.clone()), None);
+            }
             Step::Add { address, link } => {
                 if let (Some(entry), Some(link)) =
                     (self.entries.get_mut(address), observed.link(*link))
@@ -253,9 +278,12 @@ impl Applier {
     pub(super) fn failed(&mut self, now: Instant, step: &Step, error: String) {
         match step {
             Step::Rules(_) => {
-                self.rules = None;
+                (self.rules, self.rules_again) = (None, Some(now + RETRY));
                 for entry in self.entries.values_mut().filter(|entry| entry.is_open()) {
                     entry.phase = Phase::failed(now, error.clone());
+                }
+                for release in self.releases.values_mut() {
+                    *release = Release::failed(now, error.clone());
                 }
             }
             Step::Add { address, .. } => {
@@ -270,11 +298,7 @@ impl Applier {
             }
             Step::Remove { address, .. } | Step::Flush { address } => {
                 if let Some(release) = self.releases.get_mut(address) {
-                    *release = Release {
-                        stuck: true,
-                        error: Some(error),
-                        again: Some(now + RETRY),
-                    };
+                    *release = Release::failed(now, error);
                 }
             }
             Step::Applied { .. } => {}
@@ -325,7 +349,7 @@ impl Applier {
             .values()
             .filter_map(|entry| entry.next_wake(now));
         let releases = self.releases.values().map(|it| it.again.unwrap_or(now));
-        entries.chain(releases).min()
+        entries.chain(releases).chain(self.rules_again).min()
     }
 
     /// What the node holds whose traffic leaves by an interface, and which one that is.

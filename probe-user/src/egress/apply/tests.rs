@@ -271,3 +271,94 @@ fn an_address_that_somebody_else_put_on_the_node_is_neither_claimed_nor_released
     };
     assert!(!world.log.iter().any(touched), "{:#?}", world.log);
 }
+
+#[test]
+fn without_rules_nothing_is_claimed_or_flushed_and_no_epoch_applied_until_they_are_in_force() {
+    let mut world = World::new();
+    world.desire(1, &[(100, Claim::Failover)]);
+    let addresses = vec![egress_ip(101, Claim::Failover)];
+    world.applier.desire(&Desired {
+        epoch: 2,
+        addresses,
+    });
+    for step in world.applier.plan(world.now, &world.observed) {
+        if world.applier.is_void(&step) {
+            continue;
+        }
+        assert!(!matches!(
+            step,
+            Step::Add { .. } | Step::Flush { .. } | Step::Applied { .. }
+        ));
+        match step {
+            Step::Rules(_) => world.applier.failed(world.now, &step, "no".to_owned()),
+            _ => world.applier.done(world.now, &step, &world.observed),
+        }
+    }
+    assert!(world.applier.is_tried());
+    assert!(world.applier.plan(world.now, &world.observed).is_empty());
+    world.pass(2_000);
+    assert!(world.has(101) && !world.has(100));
+    assert_eq!(world.applier.applied_epoch(), 2);
+}
+
+impl World {
+    fn set_link(&mut self, up: bool) {
+        self.observed.links[0].up = up;
+        self.run();
+    }
+
+    fn announcements(&self) -> usize {
+        let announced = |step: &&Step| matches!(step, Step::Announce { .. });
+        self.log.iter().filter(announced).count()
+    }
+
+    /// The address is announced, and then taken over while the link was down.
+    fn taken_over() -> Self {
+        let mut world = Self::new();
+        world.desire(1, &[(100, Claim::Failover)]);
+        world.pass(1_500);
+        world.set_link(false);
+        world.pass(2_000);
+        world.log.clear();
+        world.set_link(true);
+        world
+            .applier
+            .conflict(world.now, address(100), OTHER, false);
+        world
+    }
+}
+
+#[test]
+fn after_its_link_was_down_an_address_is_announced_when_nobody_else_answers_for_it() {
+    let mut world = World::new();
+    world.desire(1, &[(100, Claim::Failover)]);
+    world.set_link(false);
+    world.log.clear();
+    world.set_link(true);
+    assert_eq!(world.announcements(), 0);
+    for _ in 0..4 {
+        world.pass(100);
+    }
+    assert!(world.announcements() > 0);
+}
+
+#[test]
+fn an_address_that_was_taken_over_while_the_link_was_down_is_left_to_its_new_owner() {
+    let mut world = World::taken_over();
+    for _ in 0..10 {
+        world.pass(1_000);
+        world
+            .applier
+            .conflict(world.now, address(100), OTHER, false);
+    }
+    assert_eq!(world.announcements(), 0);
+    assert_eq!(world.state(), AddressState::Duplicate { mac: OTHER });
+}
+
+#[test]
+fn an_address_that_was_taken_over_is_announced_at_once_when_the_node_is_told_anew() {
+    let mut world = World::taken_over();
+    world.pass(100);
+    world.desire(2, &[(100, Claim::Failover)]);
+    assert_eq!(world.announcements(), 1);
+}
