@@ -11,8 +11,8 @@ const DESCRIPTORS: &str = "health.binpb";
 
 fn main() {
     println!("cargo::rerun-if-changed={PROTO}");
-    let files =
-        protox::compile([PROTO], ["proto"]).unwrap_or_else(|error| panic!("{PROTO}: {error}"));
+    // With its folder: reflection knows files by name, and `health.proto` is that of grpc.health.v1.
+    let files = protox::compile([PROTO], ["."]).unwrap_or_else(|error| panic!("{PROTO}: {error}"));
     let out = env::var("OUT_DIR").unwrap_or_else(|error| panic!("OUT_DIR: {error}"));
     let descriptors = PathBuf::from(out).join(DESCRIPTORS);
     fs::write(&descriptors, files.encode_to_vec())

@@ -17,6 +17,10 @@ use crate::services::Pick;
 use tokio::sync::watch;
 use tonic::Streaming;
 use tonic::transport::{Channel, Endpoint};
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
 /// Far longer than anything takes that is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -143,4 +147,28 @@ async fn services_are_listed_with_who_is_picked() {
         .collect();
     assert_eq!(shown, [("dns", Some("n1")), ("mail", None)]);
     assert_eq!(services[0].since_unix_ms, 7);
+}
+
+#[tokio::test]
+async fn reflection_names_every_service() {
+    let scene = Scene::new().await;
+    let mut client = ServerReflectionClient::new(scene.channel.clone());
+    let ask = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    };
+    let answers = client.server_reflection_info(futures_util::stream::iter([ask]));
+    let mut answers = answers.await.unwrap().into_inner();
+    let answer = answers.message().await.unwrap().unwrap();
+    let Some(MessageResponse::ListServicesResponse(list)) = answer.message_response else {
+        panic!("{answer:?}");
+    };
+    let names: Vec<&str> = list.service.iter().map(|service| &*service.name).collect();
+    for name in [
+        "pulsepath.health.v1.NodeHealth",
+        "pulsepath.health.v1.Services",
+        "grpc.health.v1.Health",
+    ] {
+        assert!(names.contains(&name), "{name} is not in {names:?}");
+    }
 }
