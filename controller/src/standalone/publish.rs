@@ -8,13 +8,13 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
+use probe_user::logging::in_words;
 use probe_user::settings::Invalid;
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Settings;
-use super::report::chain;
 use crate::api::{Service, ServiceList, Timestamp};
 use crate::consumers::Consumers;
 use crate::grpc::{Bound, GrpcError};
@@ -83,7 +83,7 @@ pub(super) async fn publish(
     let shown = picks.clone();
     tasks.spawn(async move {
         if let Err(error) = bound.run(board, consumers, shown).await {
-            tracing::error!(error = chain(&error), "the gRPC server has ended");
+            tracing::error!(error = in_words(&error), "the gRPC server has ended");
         }
     });
     Ok(picks)

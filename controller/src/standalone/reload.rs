@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use probe_user::keys::{ClusterKeys, KeyError};
+use probe_user::logging::in_words;
 use probe_user::settings::{self, Invalid, SettingsError};
 use tokio::signal::unix::Signal;
 use tokio::time::MissedTickBehavior;
 
 use super::egress::{EgressHandle, Request};
-use super::report::chain;
 use super::watch::FileStamp;
 use super::{NodesError, Options, Resolved, Settings, resolve};
 use crate::failover::Gateway;
@@ -143,7 +143,7 @@ impl Reloader {
             Err(error) => {
                 self.metrics.reload_failures.inc();
                 tracing::error!(
-                    error = chain(&error),
+                    error = in_words(&error),
                     "the configuration is not accepted; the last good one stays in force"
                 );
             }

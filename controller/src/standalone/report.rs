@@ -1,6 +1,5 @@
 //! Reports what the monitor notices: to the log, the metrics, the state keeper and whoever watches.
 
-use std::error::Error;
 use std::time::Duration;
 
 use probe_user::settings::HumanDuration;
@@ -94,15 +93,4 @@ fn log_transition(transition: &Transition) {
 /// A length of time for people: nobody reads nanoseconds.
 fn human(milliseconds: f64) -> HumanDuration {
     HumanDuration(Duration::from_micros((milliseconds * 1e3) as u64))
-}
-
-/// An error with its causes.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
 }
