@@ -152,8 +152,8 @@ impl Held {
     /// Told that the node is to have it, by whoever knows who else had it.
     pub(super) fn told(&mut self) {
         if self.comeback == Comeback::Yielded {
-            // Due at once.
-            self.next = self.conflict.map(|conflict| conflict.heard);
+            // Due at once; whoever else had it has it no more.
+            self.next = self.conflict.take().map(|conflict| conflict.heard);
         }
         self.comeback = Comeback::Over;
     }

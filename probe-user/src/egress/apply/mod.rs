@@ -12,7 +12,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -78,6 +78,9 @@ pub(super) struct Applier {
     is_known: bool,
     entries: BTreeMap<IpAddr, Entry>,
     releases: BTreeMap<IpAddr, Release>,
+    /// Ethernet addresses of the node itself: where `arp_ignore` is not set, its other interfaces
+    /// answer for its egress IPs, and are nobody else.
+    own_macs: BTreeSet<[u8; 6]>,
     /// The rules in force; `None`: not known.
     rules: Option<Ruleset>,
     /// When rules that could not be put into force are tried again.
@@ -95,6 +98,7 @@ impl Applier {
             is_known: applied == 0,
             entries: BTreeMap::new(),
             releases: BTreeMap::new(),
+            own_macs: BTreeSet::new(),
             rules: None,
             rules_again: None,
         }
@@ -148,6 +152,7 @@ impl Applier {
     /// What to do now, in this order. What has been handed out counts as begun: say of every step
     /// what became of it.
     pub(super) fn plan(&mut self, now: Instant, observed: &Observed) -> Vec<Step> {
+        self.own_macs = observed.links.iter().filter_map(|link| link.mac).collect();
         if !self.is_known {
             return Vec::new();
         }
@@ -326,6 +331,9 @@ impl Applier {
     /// Somebody else claims an address, or only asks for it (`probing`), as one does before
     /// claiming it.
     pub(super) fn conflict(&mut self, now: Instant, address: IpAddr, mac: [u8; 6], probing: bool) {
+        if self.own_macs.contains(&mac) {
+            return;
+        }
         if let Some(entry) = self.entries.get_mut(&address) {
             entry.conflict(now, mac, probing);
         }

@@ -361,4 +361,13 @@ fn an_address_that_was_taken_over_is_announced_at_once_when_the_node_is_told_ane
     world.pass(100);
     world.desire(2, &[(100, Claim::Failover)]);
     assert_eq!(world.announcements(), 1);
+    assert_eq!(world.state(), AddressState::Announced);
+}
+
+#[test]
+fn an_answer_of_the_nodes_own_is_no_conflict() {
+    let mut world = World::new();
+    world.desire(1, &[(100, Claim::Failover)]);
+    world.applier.conflict(world.now, address(100), MAC, false);
+    assert_eq!(world.state(), AddressState::Announced);
 }
