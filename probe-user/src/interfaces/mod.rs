@@ -8,8 +8,15 @@ mod watch;
 
 use std::net::IpAddr;
 
+use rtnetlink::packet_route::address::AddressProtocol;
+
 pub use management::{Management, NotFound};
 pub use watch::{Watch, WatchError};
+
+/// What marks an address as an egress IP of ours (IFA_PROTO, [Linux 5.18]).
+///
+/// [Linux 5.18]: https://git.kernel.org/torvalds/c/47f0bd503210
+pub(crate) const EGRESS_IP: AddressProtocol = AddressProtocol::Other(b'p');
 
 /// A network interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +35,8 @@ pub struct Interface {
     pub up: bool,
     /// The XDP program that it runs.
     pub xdp: Option<XdpInForce>,
-    /// Its addresses, without those that the kernel still checks or has found to be in use.
+    /// Its own addresses: without those that the kernel still checks or has found to be in use, and
+    /// without egress IPs, which belong to whichever node holds them.
     pub addresses: Vec<IpAddr>,
 }
 

@@ -14,7 +14,7 @@ use rtnetlink::{Handle, MulticastGroup};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Interface, XdpInForce};
+use super::{EGRESS_IP, Interface, XdpInForce};
 
 /// Changes come in bursts: they are looked at this long after the first.
 const BURST: Duration = Duration::from_millis(20);
@@ -159,9 +159,10 @@ fn xdp(attributes: &[LinkXdp]) -> Option<XdpInForce> {
 
 fn usable_address(message: AddressMessage) -> Option<std::net::IpAddr> {
     let mut flags = AddressFlags::from_bits_retain(u32::from(message.header.flags.bits()));
-    let (mut address, mut local) = (None, None);
+    let (mut address, mut local, mut is_egress_ip) = (None, None, false);
     for attribute in message.attributes {
         match attribute {
+            AddressAttribute::Protocol(it) => is_egress_ip = it == EGRESS_IP,
             AddressAttribute::Address(it) => address = Some(it),
             // On point-to-point links the other one is the peer's.
             AddressAttribute::Local(it) => local = Some(it),
@@ -170,6 +171,7 @@ fn usable_address(message: AddressMessage) -> Option<std::net::IpAddr> {
         }
     }
     let unusable = AddressFlags::Tentative | AddressFlags::Dadfailed;
-    let is_usable = message.header.family != AddressFamily::Inet6 || !flags.intersects(unusable);
+    let is_usable = !is_egress_ip
+        && (message.header.family != AddressFamily::Inet6 || !flags.intersects(unusable));
     local.or(address).filter(|_| is_usable)
 }

@@ -121,3 +121,19 @@ fn inspect_lists_egress_ips_and_detach_takes_them_off() {
     assert!(!pings(cluster.hub(), ADDRESS));
     assert!(!cluster.node(1).agent_state_file().exists());
 }
+
+#[test]
+fn an_egress_ip_on_the_management_interface_is_no_management_address() {
+    let cluster = Cluster::new("r-own", 1).unwrap();
+    let mut first_agent = start(&cluster);
+    push(&cluster, 1, &[ADDRESS]);
+    first_agent.signal(Signal::SIGKILL).unwrap();
+    first_agent.wait(SOON).unwrap();
+    // It finds the address on the interface when it starts.
+    let _agent = start(&cluster);
+    assert!(pings(cluster.hub(), ADDRESS));
+    let addresses = inspect(&cluster)["node"]["addresses"].clone();
+    let own = cluster.node(1).ipv4().to_string();
+    let has = |address: &str| addresses.as_array().unwrap().contains(&address.into());
+    assert!(has(&own) && !has(ADDRESS), "{addresses}");
+}

@@ -13,11 +13,7 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, Lin
 
 use super::super::apply::{Link, Observed, Present};
 use super::NetError;
-
-/// What marks an address as ours (IFA_PROTO, [Linux 5.18]).
-///
-/// [Linux 5.18]: https://git.kernel.org/torvalds/c/47f0bd503210
-const OURS: AddressProtocol = AddressProtocol::Other(b'p');
+use crate::interfaces::EGRESS_IP;
 
 /// Valid for ever, as the kernel writes it.
 const FOR_EVER: u32 = u32::MAX;
@@ -49,7 +45,7 @@ pub(crate) async fn observe(
     // Where the kernel can tell, it does so of its own loopback addresses.
     let tells_origin = addresses.iter().any(|it| it.attributes.iter().any(origin));
     let is_ours = |address: IpAddr, origin| match tells_origin {
-        true => origin == Some(OURS),
+        true => origin == Some(EGRESS_IP),
         false => added.contains(&address),
     };
     let addresses = addresses
@@ -69,7 +65,7 @@ pub(crate) async fn observe(
 pub(crate) async fn add(handle: &Handle, address: IpAddr, link: u32) -> Result<(), NetError> {
     let mut request = handle.address().add(link, address, host_length(address));
     let attributes = &mut request.message_mut().attributes;
-    attributes.push(AddressAttribute::Protocol(OURS));
+    attributes.push(AddressAttribute::Protocol(EGRESS_IP));
     if address.is_ipv6() {
         attributes.push(AddressAttribute::Flags(
             AddressFlags::Nodad | AddressFlags::Noprefixroute,
