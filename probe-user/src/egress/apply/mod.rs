@@ -8,13 +8,14 @@ mod claim;
 mod entry;
 mod observed;
 mod policy;
+mod release;
 mod rules;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub(super) use observed::{Link, Observed, Present};
 pub(super) use policy::{PRIORITY, Policy, PolicyRoute, PolicyRule, PolicyTable, TABLES, Uplink};
@@ -24,9 +25,7 @@ use super::handle::ApplyError;
 use super::types::{AddressReport, AddressState, Desired, EgressIp};
 use claim::claim;
 use entry::{Entry, Held, Phase};
-
-/// A removal that failed is tried again after this.
-const RETRY: Duration = Duration::from_secs(1);
+use release::{RETRY, Release};
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,25 +45,6 @@ pub(super) enum Step {
     Announce { address: IpAddr, link: u32 },
     /// The set of this epoch is in force.
     Applied { epoch: u64 },
-}
-
-/// An address that has to go.
-#[derive(Clone, Debug)]
-struct Release {
-    /// It could not be taken off, as far as this round has come.
-    stuck: bool,
-    error: Option<String>,
-    again: Option<Instant>,
-}
-
-impl Release {
-    fn failed(now: Instant, error: String) -> Self {
-        Self {
-            stuck: true,
-            error: Some(error),
-            again: Some(now + RETRY),
-        }
-    }
 }
 
 /// The egress IPs that the node shall hold, and how far it has come.
