@@ -149,18 +149,30 @@ impl Cluster {
     /// A controller's configuration (TOML) that lists all nodes with both addresses. `settings`
     /// come before the nodes: top-level keys, dotted ones such as `http.listen` included.
     pub fn controller_config(&self, settings: &str) -> String {
+        self.labelled_controller_config(settings, |_| "")
+    }
+
+    /// As [`Self::controller_config`], each node with labels: what `labels` gives of node `n<index>`
+    /// is the inside of a TOML table, such as `egress = "yes"`.
+    pub fn labelled_controller_config<'a>(
+        &self,
+        settings: &str,
+        labels: impl Fn(u8) -> &'a str,
+    ) -> String {
         let files = self.files();
         let mut config = format!(
             "cluster_key_file = {:?}\nstate_file = {:?}\n{settings}\n",
             files.join(CLUSTER_KEY),
             files.join("controller-state.json"),
         );
-        for node in &self.nodes {
+        for (index, node) in (1..).zip(&self.nodes) {
             let (name, ipv4, ipv6) = (node.name(), node.ipv4(), node.ipv6());
+            let labels = labels(index);
             // Writing to a string cannot fail.
             let _ = write!(
                 config,
-                "\n[[nodes]]\nname = \"{name}\"\naddresses = [\"{ipv4}\", \"{ipv6}\"]\n"
+                "\n[[nodes]]\nname = \"{name}\"\naddresses = [\"{ipv4}\", \"{ipv6}\"]\n\
+                 labels = {{ {labels} }}\n"
             );
         }
         config

@@ -28,7 +28,19 @@ pub struct Response {
 /// # Errors
 /// Nobody answers, or the answer is no HTTP. A status other than 200 is an answer, not an error.
 pub fn get(netns: &Netns, server: SocketAddr, path: &str) -> Result<Response> {
-    let (status, mut reader) = request(netns, server, path)?;
+    whole("GET", netns, server, path)
+}
+
+/// Posts nothing to `path` at `server` from inside `netns`.
+///
+/// # Errors
+/// As [`get`].
+pub fn post(netns: &Netns, server: SocketAddr, path: &str) -> Result<Response> {
+    whole("POST", netns, server, path)
+}
+
+fn whole(method: &str, netns: &Netns, server: SocketAddr, path: &str) -> Result<Response> {
+    let (status, mut reader) = request(method, netns, server, path)?;
     let mut body = String::new();
     reader
         .read_to_string(&mut body)
@@ -45,18 +57,26 @@ pub fn lines(
     server: SocketAddr,
     path: &str,
 ) -> Result<impl Iterator<Item = std::io::Result<String>> + Send + use<>> {
-    let (status, reader) = request(netns, server, path)?;
+    let (status, reader) = request("GET", netns, server, path)?;
     ensure!(status == 200, "{server}{path} answered {status}");
     reader.get_ref().set_read_timeout(None)?;
     Ok(reader.lines())
 }
 
-fn request(netns: &Netns, server: SocketAddr, path: &str) -> Result<(u16, BufReader<TcpStream>)> {
+fn request(
+    method: &str,
+    netns: &Netns,
+    server: SocketAddr,
+    path: &str,
+) -> Result<(u16, BufReader<TcpStream>)> {
     let mut stream = netns
         .enter(|| TcpStream::connect_timeout(&server, PATIENCE))?
         .with_context(|| format!("connect to {server} in {}", netns.name()))?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {server}\r\n\r\n")?;
+    write!(
+        stream,
+        "{method} {path} HTTP/1.0\r\nHost: {server}\r\nContent-Length: 0\r\n\r\n"
+    )?;
     let mut reader = BufReader::new(stream);
     let status = read_head(&mut reader).with_context(|| format!("answer of {server}{path}"))?;
     Ok((status, reader))

@@ -13,6 +13,7 @@
 
 pub mod cluster;
 mod command;
+pub mod egress;
 pub mod eventually;
 pub mod http;
 pub mod kernel;

@@ -174,6 +174,15 @@ impl Node {
         self.http(CONTROLLER_HTTP, path)
     }
 
+    /// Posts nothing to the controller on this node, from inside the node.
+    ///
+    /// # Errors
+    /// As [`http::post`].
+    pub fn controller_post(&self, path: &str) -> Result<Response> {
+        let server = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), CONTROLLER_HTTP);
+        http::post(&self.netns, server, path)
+    }
+
     /// Asks whoever listens on `port` of the node's loopback address.
     ///
     /// # Errors

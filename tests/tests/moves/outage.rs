@@ -1,0 +1,108 @@
+//! What a client notices: a thousand datagrams a second and a TCP connection through the owner.
+
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use pulsepath_tests::egress::{Connection, EGRESS_IP, Stream, StreamReport};
+
+use crate::scene::{NODES, PATIENCE, Scene};
+
+/// So many cuts of the owner, one after the other.
+const CUTS: usize = 5;
+/// The owners fall more often than damping likes.
+const UNDAMPED: &str = "failover.damping.count = 0";
+/// An answer more or less is no outage, nor is the machine's being busy.
+const SOME: u64 = 50;
+
+#[test]
+fn killed_agents_cost_nothing_and_move_nothing() {
+    let mut scene = Scene::with_one_address("kill", "profile = 'default'");
+    let owner = scene.owner();
+    let since = scene.address().since;
+    let stream = Stream::start(&scene.external).unwrap();
+    for index in 1..=NODES {
+        scene.restart_agent(index);
+    }
+    stream.await_answers(1_000, PATIENCE).unwrap();
+    let report = finish(stream);
+    println!("killed and restarted agents: {report:?}");
+    assert_eq!(report.lost(), 0, "{report:?}");
+    assert_eq!((scene.owner(), scene.address().since), (owner, since));
+}
+
+#[test]
+fn a_cut_of_the_owner_is_over_within_1500_ms_by_default() {
+    cut_the_owner("default", Duration::from_millis(1_500));
+}
+
+#[test]
+fn a_drain_moves_the_address_with_a_short_outage_and_connections_live_on() {
+    let scene = Scene::with_one_address("drain", "profile = 'default'");
+    let owner = scene.owner();
+    let mut connection = Connection::open(&scene.external).unwrap();
+    connection.exchange().unwrap();
+    let stream = Stream::start(&scene.external).unwrap();
+    scene.drain(owner);
+    scene.await_owner(3 - owner);
+    stream.await_answers(SOME, PATIENCE).unwrap();
+    // Between release and announcement the old owner may forward what the client sends as it is,
+    // since it is still the client's next hop.
+    let report = stream.finish();
+    println!("drain: outage {:.1?}, {report:?}", report.longest_gap);
+    assert!(
+        report.longest_gap < Duration::from_millis(500),
+        "{report:?}"
+    );
+    connection.exchange().unwrap();
+}
+
+/// Cuts whoever owns the address, mends it, and so on, and holds what the client saw of each cut
+/// against what is allowed. A connection that was open lives on each time.
+fn cut_the_owner(profile: &str, allowed: Duration) {
+    let settings = format!("profile = '{profile}'\n{UNDAMPED}");
+    let scene = Scene::with_one_address(&format!("cut-{profile}"), &settings);
+    let cut = |_| {
+        let owner = scene.owner();
+        let mut connection = Connection::open(&scene.external).unwrap();
+        connection.exchange().unwrap();
+        let stream = Stream::start(&scene.external).unwrap();
+        stream.await_answers(SOME, PATIENCE).unwrap();
+        scene.cut(owner);
+        scene.await_owner(3 - owner);
+        stream.await_answers(SOME, PATIENCE).unwrap();
+        let outage = finish(stream).longest_gap;
+        connection.exchange().unwrap();
+        scene.heal(owner);
+        // Each cut is measured alone: a node that has just come back is not yet reached over the
+        // control channel.
+        scene.await_released(owner);
+        assert_eq!(scene.owner(), 3 - owner);
+        outage
+    };
+    let outages = (0..CUTS).map(cut).collect();
+    assert_within(&format!("{profile} profile"), outages, allowed);
+}
+
+/// Ends the stream; whatever happened, the server saw no address but the egress IP.
+fn finish(stream: Stream) -> StreamReport {
+    let report = stream.finish();
+    let sources: Vec<_> = report.sources.keys().copied().collect();
+    assert_eq!(sources, [IpAddr::from(EGRESS_IP)], "{report:?}");
+    report
+}
+
+fn assert_within(what: &str, mut outages: Vec<Duration>, allowed: Duration) {
+    outages.sort_unstable();
+    let [median, max] = [outages.len() / 2, outages.len() - 1].map(|index| outages[index]);
+    let mut line = format!(
+        "{what}: {} cuts, median {median:.1?}, max {max:.1?}:",
+        outages.len()
+    );
+    for outage in &outages {
+        // Writing to a string cannot fail.
+        let _ = write!(line, " {outage:.1?}");
+    }
+    println!("{line}");
+    assert!(max <= allowed, "allowed {allowed:?}: {line}");
+}
