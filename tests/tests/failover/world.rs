@@ -172,7 +172,7 @@ impl World {
             if address.owner == owner && address.phase.is_none() {
                 Ok(())
             } else {
-                Err((address, self.gateways().failover))
+                Err(format!("{address:?}, {:?}", self.gateways().failover))
             }
         });
     }
