@@ -27,8 +27,11 @@ pub(super) struct Control {
 
 impl Control {
     /// Serves the channel if the settings ask for it.
-    pub(super) async fn start(settings: &Settings, egress: egress::Handle) -> Result<Option<Self>> {
-        let Some(choice) = settings.control.security()? else {
+    pub(super) async fn start(
+        settings: &Settings,
+        egress: Option<egress::Handle>,
+    ) -> Result<Option<Self>> {
+        let (Some(choice), Some(egress)) = (settings.control.security()?, egress) else {
             return Ok(None);
         };
         let bound = Bound::bind(settings.control.listen, choice.open()?).await?;

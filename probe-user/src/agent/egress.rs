@@ -10,8 +10,14 @@ use super::user_space::SharedNode;
 use crate::egress::{Assignment, Egress, Handle, Options};
 use crate::kernel::Maps;
 
-/// Starts the task that holds the node's egress IPs. It goes on with those of an earlier agent.
-pub(super) fn start(settings: &Settings, reflector: &Reflector) -> Result<Handle> {
+/// Starts the task that holds the node's egress IPs, where a controller may tell the agent of some,
+/// or an earlier agent has left some, with which it goes on. Elsewhere the agent needs no right to
+/// change addresses.
+pub(super) fn start(settings: &Settings, reflector: &Reflector) -> Result<Option<Handle>> {
+    let may_be_told = settings.control.security()?.is_some();
+    if !may_be_told && !settings.egress.state_file.exists() {
+        return Ok(None);
+    }
     let options = Options {
         interface: settings.egress.interface.clone(),
         set_sysctls: settings.egress.set_sysctls,
@@ -21,7 +27,7 @@ pub(super) fn start(settings: &Settings, reflector: &Reflector) -> Result<Handle
         Reflector::Kernel(kernel) => Box::new(Maps::open(kernel.directory())?),
         Reflector::UserSpace(reflector) => Box::new(reflector.node().clone()),
     };
-    Ok(Egress::start(options, assignment)?)
+    Ok(Some(Egress::start(options, assignment)?))
 }
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;

@@ -23,7 +23,7 @@ use crate::kernel;
 const PREFIX: &str = "pulsepath";
 
 /// A registry with all of the agent's metrics.
-pub(super) fn registry(status: SharedStatus, egress: Handle) -> Registry {
+pub(super) fn registry(status: SharedStatus, egress: Option<Handle>) -> Registry {
     let mut registry = Registry::with_prefix(PREFIX);
     let programs = if kernel::is_built_in() {
         "built_in"
@@ -45,7 +45,7 @@ pub(super) fn registry(status: SharedStatus, egress: Handle) -> Registry {
 #[derive(Debug)]
 struct AgentCollector {
     status: SharedStatus,
-    egress: Handle,
+    egress: Option<Handle>,
 }
 
 impl Collector for AgentCollector {
@@ -56,7 +56,10 @@ impl Collector for AgentCollector {
         metrics.beat(&status)?;
         metrics.attachments(&status)?;
         metrics.checks(&status)?;
-        metrics.egress(&self.egress.status())
+        match &self.egress {
+            Some(egress) => metrics.egress(&egress.status()),
+            None => Ok(()),
+        }
     }
 }
 

@@ -159,7 +159,7 @@ impl Agent {
     /// Starts the HTTP server. It runs until the first result is dropped.
     async fn serve_http(
         &self,
-        egress: Handle,
+        egress: Option<Handle>,
     ) -> Result<(oneshot::Sender<()>, JoinHandle<Result<(), HttpError>>)> {
         let registry = metrics::registry(self.status.clone(), egress).into();
         let serve = Serve::new(self.settings.http.listen, registry, self.ready.subscribe());
