@@ -65,9 +65,20 @@ fn a_cluster_key_that_others_may_read_is_refused() {
 fn an_http_address_in_use_is_refused_by_name() {
     let mut world = World::new("inuse", 1);
     world.start_controller(&world.config());
+    let other = format!("grpc.listen = \"0.0.0.0:9874\"\n{}", world.config());
+    assert_says(
+        &world.refused_controller(&other),
+        &["0.0.0.0:9865", "http.listen"],
+    );
+}
+
+#[test]
+fn a_grpc_address_in_use_is_refused_by_name() {
+    let mut world = World::new("inuse-grpc", 1);
+    world.start_controller(&world.config());
     assert_says(
         &world.refused_controller(&world.config()),
-        &["0.0.0.0:9865", "http.listen"],
+        &["0.0.0.0:9864", "grpc.listen"],
     );
 }
 
