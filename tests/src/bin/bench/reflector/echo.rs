@@ -34,7 +34,7 @@ pub(super) fn rate(wire: &Wire, programs: &mut Programs, duration: Duration) -> 
     let rate = std::thread::scope(|scope| {
         let echo = scope.spawn(|| echo(&socket, &stop));
         let best = CHUNKS.iter().try_fold(0.0, |best: f64, chunk| {
-            Ok(best.max(wire.rate(programs, duration / CHUNKS.len() as u32, *chunk)?))
+            Ok(best.max(wire.rate(programs, duration / CHUNKS.len() as u32, *chunk, 1)?))
         });
         stop.store(true, Ordering::Relaxed);
         match echo.join() {

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use aya::programs::XdpMode;
 use aya::programs::xdp::XdpLinkId;
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
 use probe_ebpf::testing::probe_frame;
 use pulsepath_tests::Netns;
 
@@ -37,8 +39,10 @@ impl Wire {
         let frame = probe_frame().build();
         let (server_mac, client_mac) = (mac(&frame[..6]), mac(&frame[6..12]));
         let server = wire.server.name();
+        let cpus = cpus()?;
+        let queues = format!("numrxqueues {cpus} numtxqueues {cpus}");
         wire.client.ip_batch(&format!(
-            "link add {CLIENT_INTERFACE} address {client_mac} type veth peer name {SERVER_INTERFACE} address {server_mac} netns {server}\n\
+            "link add {CLIENT_INTERFACE} address {client_mac} {queues} type veth peer name {SERVER_INTERFACE} address {server_mac} {queues} netns {server}\n\
              address add {CLIENT}/24 dev {CLIENT_INTERFACE}\n\
              link set {CLIENT_INTERFACE} up\n"
         ))?;
@@ -50,7 +54,8 @@ impl Wire {
         Ok(wire)
     }
 
-    /// Answers per second of the reflector. Sending, answering and counting share one CPU.
+    /// Answers per second of the reflector. It has every CPU, as the servers beside it have, and
+    /// shares each with the sending and counting.
     pub(super) fn reflector_rate(
         &self,
         programs: &mut Programs,
@@ -61,7 +66,7 @@ impl Wire {
             .server
             .enter(|| reflector.attach(SERVER_INTERFACE, XdpMode::Driver))??;
         let counting = self.attach_sink(programs)?;
-        let rate = self.rate(programs, duration, CHUNK)?;
+        let rate = self.rate(programs, duration, CHUNK, cpus()?)?;
         programs.bench_program("sink")?.detach(counting)?;
         reflector.detach(answering)?;
         Ok(rate)
@@ -83,20 +88,57 @@ impl Wire {
             .enter(|| pass.attach(SERVER_INTERFACE, XdpMode::Driver))??)
     }
 
-    /// Answers per second while the client sends for `duration`, `chunk` frames at a time.
-    pub(super) fn rate(&self, programs: &Programs, duration: Duration, chunk: u32) -> Result<f64> {
-        self.client.enter(|| {
-            let index = nix::net::if_::if_nametoindex(CLIENT_INTERFACE)
-                .context("look up the client's interface")?;
-            let (start, before) = (Instant::now(), programs.sunk()?);
-            while start.elapsed() < duration {
-                programs.send(index, chunk)?;
-            }
-            let answers = programs.sunk()? - before;
-            ensure!(answers > 0, "nothing came back");
-            Ok(answers as f64 / start.elapsed().as_secs_f64())
-        })?
+    /// Answers per second while the client sends for `duration`, `chunk` frames at a time, from the
+    /// first `senders` CPUs.
+    pub(super) fn rate(
+        &self,
+        programs: &Programs,
+        duration: Duration,
+        chunk: u32,
+        senders: usize,
+    ) -> Result<f64> {
+        let (start, before) = (Instant::now(), programs.sunk()?);
+        std::thread::scope(|scope| {
+            let send = |cpu| {
+                move || {
+                    self.client
+                        .enter(|| send(programs, start, duration, chunk, cpu))
+                }
+            };
+            let senders: Vec<_> = (0..senders).map(|cpu| scope.spawn(send(cpu))).collect();
+            senders
+                .into_iter()
+                .try_for_each(|sender| match sender.join() {
+                    Ok(outcome) => outcome?,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                })
+        })?;
+        let answers = programs.sunk()? - before;
+        ensure!(answers > 0, "nothing came back");
+        Ok(answers as f64 / start.elapsed().as_secs_f64())
     }
+}
+
+fn send(
+    programs: &Programs,
+    start: Instant,
+    duration: Duration,
+    chunk: u32,
+    cpu: usize,
+) -> Result<()> {
+    let mut only = CpuSet::new();
+    only.set(cpu)?;
+    sched_setaffinity(Pid::from_raw(0), &only)?;
+    let index = nix::net::if_::if_nametoindex(CLIENT_INTERFACE)
+        .context("look up the client's interface")?;
+    while start.elapsed() < duration {
+        programs.send(index, chunk)?;
+    }
+    Ok(())
+}
+
+fn cpus() -> Result<usize> {
+    Ok(std::thread::available_parallelism()?.get())
 }
 
 fn mac(bytes: &[u8]) -> String {
