@@ -1,12 +1,12 @@
 //! A private authority, and certificates for the control channel.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use probe_user::channel::Identity;
+use probe_user::keys::create_whole;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, SanType,
@@ -155,7 +155,7 @@ fn read_authority(pair: &Pair) -> Result<Issuer<'static, KeyPair>, AuthorityErro
 }
 
 fn write_new(path: &Path, mode: u32, text: &str) -> Result<(), AuthorityError> {
-    let failed = |source: io::Error| match source.kind() {
+    create_whole(path, mode, text).map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => AuthorityError::Exists {
             path: path.to_owned(),
         },
@@ -163,15 +163,5 @@ fn write_new(path: &Path, mode: u32, text: &str) -> Result<(), AuthorityError> {
             path: path.to_owned(),
             source,
         },
-    };
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(mode);
-    let mut file = options.open(path).map_err(failed)?;
-    file.write_all(text.as_bytes())
-        .and_then(|()| file.sync_all())
-        .map_err(|source| {
-            // Half a file is of no use, and would stand in the way of the next attempt.
-            let _ = fs::remove_file(path);
-            failed(source)
-        })
+    })
 }

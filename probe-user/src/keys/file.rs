@@ -74,9 +74,9 @@ fn read_private(path: &Path) -> Result<String, KeyError> {
     Ok(text)
 }
 
-/// Makes the file, whole or not at all.
+/// Makes a file that only its owner may read, whole or not at all.
 pub(super) fn write_new(path: &Path, text: &str) -> Result<(), KeyError> {
-    let failed = |source: io::Error| match source.kind() {
+    create_whole(path, OWNER_ONLY, text).map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => KeyError::Exists {
             path: path.to_owned(),
         },
@@ -84,17 +84,23 @@ pub(super) fn write_new(path: &Path, text: &str) -> Result<(), KeyError> {
             path: path.to_owned(),
             source,
         },
-    };
+    })
+}
+
+/// Makes a file with this mode and content, whole or not at all, and brings it to the disk.
+///
+/// # Errors
+///
+/// There is one already (`AlreadyExists`), or it cannot be written.
+pub fn create_whole(path: &Path, mode: u32, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(OWNER_ONLY);
-    let mut file = options.open(path).map_err(failed)?;
+    let mut file = options.write(true).create_new(true).mode(mode).open(path)?;
     file.write_all(text.as_bytes())
         .and_then(|()| file.sync_all())
-        .map_err(|source| {
-            // Half a key is of no use, and would stand in the way of the next attempt. If it cannot
-            // be removed, the error that is returned still names the file.
+        .inspect_err(|_| {
+            // Half a file is of no use, and would stand in the way of the next attempt. If it cannot
+            // be removed, the error that is returned is still the one that matters.
             let _ = fs::remove_file(path);
-            failed(source)
         })
 }
 
