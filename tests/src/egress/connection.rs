@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::{External, SERVER, any_port};
+use super::{External, Family};
 
 /// How long either end waits for the other, a move with lost retransmissions included.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -19,14 +19,22 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects through the egress IP.
+    /// Connects through the IPv4 egress IP.
     ///
     /// # Errors
     /// Nobody answers.
     pub fn open(external: &External) -> Result<Self> {
+        Self::open_over(external, Family::Ipv4)
+    }
+
+    /// Connects through the egress IP of `family`.
+    ///
+    /// # Errors
+    /// Nobody answers.
+    pub fn open_over(external: &External, family: Family) -> Result<Self> {
         let listener = external
             .outside()
-            .enter(|| TcpListener::bind(any_port(SERVER)))??;
+            .enter(|| TcpListener::bind(family.server()))??;
         let server = listener.local_addr()?;
         // It ends with the connection, or when nothing has come for too long.
         std::thread::spawn(move || serve(&listener));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 
-use super::{CLIENT, External, SERVER, any_port};
+use super::{External, Family};
 use crate::within;
 
 const INTERVAL: Duration = Duration::from_millis(1);
@@ -70,13 +70,21 @@ impl StreamReport {
 }
 
 impl Stream {
-    /// Begins, and waits until answers come.
+    /// Begins through the IPv4 egress IP, and waits until answers come.
+    ///
+    /// # Errors
+    /// As [`Self::start_over`].
+    pub fn start(external: &External) -> Result<Self> {
+        Self::start_over(external, Family::Ipv4)
+    }
+
+    /// Begins through the egress IP of `family`, and waits until answers come.
     ///
     /// # Errors
     /// The sockets cannot be made, or nothing comes back within five seconds.
-    pub fn start(external: &External) -> Result<Self> {
-        let server = socket(|| UdpSocket::bind(any_port(SERVER)), external.outside())?;
-        let client = socket(|| UdpSocket::bind(any_port(CLIENT)), external.client())?;
+    pub fn start_over(external: &External, family: Family) -> Result<Self> {
+        let server = socket(|| UdpSocket::bind(family.server()), external.outside())?;
+        let client = socket(|| UdpSocket::bind(family.client()), external.client())?;
         client.connect(server.local_addr()?)?;
         // The first packet waits for the owner's address, which is no part of what is measured.
         within(Duration::from_secs(5), || answers_once(&client, &server))

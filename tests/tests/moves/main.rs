@@ -6,5 +6,28 @@
 )]
 
 mod outage;
-mod scene;
 mod sequence;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pulsepath_tests::egress::{Scene, Setup};
+
+/// A scene at rest. Measurements disturb each other: there is only one while the guard is held.
+fn start(purpose: &str, setup: Setup) -> (MutexGuard<'static, ()>, Scene) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    (alone, Scene::start(purpose, setup).unwrap())
+}
+
+/// As [`start`], with one egress IP: the one that the client's packets go through. `settings` are
+/// the controller's.
+fn start_with_one_address(purpose: &str, settings: &str) -> (MutexGuard<'static, ()>, Scene) {
+    let settings = settings.to_owned();
+    start(
+        purpose,
+        Setup {
+            settings,
+            ..Setup::default()
+        },
+    )
+}

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use pulsepath_tests::egress::{Connection, EGRESS_IP, Stream, StreamReport};
+use pulsepath_tests::egress::{Connection, EGRESS_IP, PATIENCE, Stream, StreamReport};
 
-use crate::scene::{NODES, PATIENCE, Scene};
+use crate::start_with_one_address;
 
 /// So many cuts of the owner, one after the other.
 const CUTS: usize = 5;
@@ -17,18 +17,21 @@ const SOME: u64 = 50;
 
 #[test]
 fn killed_agents_cost_nothing_and_move_nothing() {
-    let mut scene = Scene::with_one_address("kill", "profile = 'default'");
-    let owner = scene.owner();
-    let since = scene.address().since;
-    let stream = Stream::start(&scene.external).unwrap();
-    for index in 1..=NODES {
-        scene.restart_agent(index);
+    let (_alone, mut scene) = start_with_one_address("kill", "profile = 'default'");
+    let owner = scene.owner().unwrap();
+    let since = scene.address().unwrap().since;
+    let stream = Stream::start(scene.external()).unwrap();
+    for index in scene.indices() {
+        scene.restart_agent(index).unwrap();
     }
     stream.await_answers(1_000, PATIENCE).unwrap();
     let report = finish(stream);
     println!("killed and restarted agents: {report:?}");
     assert_eq!(report.lost(), 0, "{report:?}");
-    assert_eq!((scene.owner(), scene.address().since), (owner, since));
+    assert_eq!(
+        (scene.owner().unwrap(), scene.address().unwrap().since),
+        (owner, since)
+    );
 }
 
 #[test]
@@ -38,13 +41,13 @@ fn a_cut_of_the_owner_is_over_within_1500_ms_by_default() {
 
 #[test]
 fn a_drain_moves_the_address_with_a_short_outage_and_connections_live_on() {
-    let scene = Scene::with_one_address("drain", "profile = 'default'");
-    let owner = scene.owner();
-    let mut connection = Connection::open(&scene.external).unwrap();
+    let (_alone, scene) = start_with_one_address("drain", "profile = 'default'");
+    let owner = scene.owner().unwrap();
+    let mut connection = Connection::open(scene.external()).unwrap();
     connection.exchange().unwrap();
-    let stream = Stream::start(&scene.external).unwrap();
-    scene.drain(owner);
-    scene.await_owner(3 - owner);
+    let stream = Stream::start(scene.external()).unwrap();
+    scene.drain(owner).unwrap();
+    scene.await_owner(3 - owner).unwrap();
     stream.await_answers(SOME, PATIENCE).unwrap();
     // Between release and announcement the old owner may forward what the client sends as it is,
     // since it is still the client's next hop.
@@ -61,23 +64,23 @@ fn a_drain_moves_the_address_with_a_short_outage_and_connections_live_on() {
 /// against what is allowed. A connection that was open lives on each time.
 fn cut_the_owner(profile: &str, allowed: Duration) {
     let settings = format!("profile = '{profile}'\n{UNDAMPED}");
-    let scene = Scene::with_one_address(&format!("cut-{profile}"), &settings);
+    let (_alone, scene) = start_with_one_address(&format!("cut-{profile}"), &settings);
     let cut = |_| {
-        let owner = scene.owner();
-        let mut connection = Connection::open(&scene.external).unwrap();
+        let owner = scene.owner().unwrap();
+        let mut connection = Connection::open(scene.external()).unwrap();
         connection.exchange().unwrap();
-        let stream = Stream::start(&scene.external).unwrap();
+        let stream = Stream::start(scene.external()).unwrap();
         stream.await_answers(SOME, PATIENCE).unwrap();
-        scene.cut(owner);
-        scene.await_owner(3 - owner);
+        scene.cut(owner).unwrap();
+        scene.await_owner(3 - owner).unwrap();
         stream.await_answers(SOME, PATIENCE).unwrap();
         let outage = finish(stream).longest_gap;
         connection.exchange().unwrap();
-        scene.heal(owner);
+        scene.heal(owner).unwrap();
         // Each cut is measured alone: a node that has just come back is not yet reached over the
         // control channel.
-        scene.await_released(owner);
-        assert_eq!(scene.owner(), 3 - owner);
+        scene.await_released(owner).unwrap();
+        assert_eq!(scene.owner().unwrap(), 3 - owner);
         outage
     };
     let outages = (0..CUTS).map(cut).collect();
