@@ -10,7 +10,7 @@ use std::fs;
 use anyhow::{Context, Result, anyhow, ensure};
 use controller::api::State;
 
-use super::{CLIENTS, CLIENTS_IPV6, EGRESS_IP, External};
+use super::{CLIENTS, EGRESS_IP, External};
 use crate::{Cluster, LinkState, Node, Process, within};
 
 pub use self::view::PATIENCE;
@@ -30,6 +30,8 @@ pub struct Setup {
     pub agent_settings: String,
     /// What the gateway owns: addresses, ranges and prefixes.
     pub egress_ips: Vec<String>,
+    /// Whose packets leave from them: prefixes of the same families.
+    pub sources: Vec<String>,
     /// The gateway's further settings (TOML).
     pub gateway: String,
 }
@@ -44,6 +46,7 @@ impl Default for Setup {
             settings: String::new(),
             agent_settings: String::new(),
             egress_ips: vec![EGRESS_IP.to_string()],
+            sources: vec![CLIENTS.to_owned()],
             gateway: "max_per_node = 1".to_owned(),
         }
     }
@@ -54,8 +57,8 @@ impl Setup {
     fn gateway(&self) -> String {
         format!(
             "\n[[gateways]]\nname = \"gw\"\nnode_selector = {{ egress = \"yes\" }}\n\
-             egress_ips = {:?}\nsources = [\"{CLIENTS}\", \"{CLIENTS_IPV6}\"]\n{}\n",
-            self.egress_ips, self.gateway
+             egress_ips = {:?}\nsources = {:?}\n{}\n",
+            self.egress_ips, self.sources, self.gateway
         )
     }
 }
