@@ -74,6 +74,9 @@ const fn any_port(address: IpAddr) -> SocketAddr {
     SocketAddr::new(address, 0)
 }
 
+/// Interface index of the bridge's ports, beyond any that a node has.
+const FIRST_PORT: u32 = 1000;
+
 /// The external segment of a [`Cluster`].
 #[derive(Debug)]
 pub struct External {
@@ -96,10 +99,10 @@ impl External {
              link set br0 up\n"
         ))?;
         for (index, node) in (1u8..).zip(cluster.nodes()) {
-            plug(&outside, &node.port(), node.netns(), "ext0")?;
+            plug(&outside, &node.port(), index, node.netns(), "ext0")?;
             connect_node(node.netns(), index)?;
         }
-        plug(&outside, "client", &client, "eth0")?;
+        plug(&outside, "client", 0, &client, "eth0")?;
         connect_client(&client)?;
         Ok(Self { outside, client })
     }
@@ -126,9 +129,13 @@ impl External {
 }
 
 /// Connects `interface` of `netns` to the bridge.
-fn plug(outside: &Netns, port: &str, netns: &Netns, interface: &str) -> Result<()> {
+fn plug(outside: &Netns, port: &str, number: u8, netns: &Netns, interface: &str) -> Result<()> {
+    // Were the indices of both ends the same, however far apart their namespaces are, the kernel
+    // would let the bridge know up to a second late that a link is up again
+    // (linkwatch_urgent_event).
+    let index = FIRST_PORT + u32::from(number);
     outside.ip_batch(&format!(
-        "link add {port} type veth peer name {interface} netns {}\n\
+        "link add {port} index {index} type veth peer name {interface} netns {}\n\
          link set {port} master br0 up\n",
         netns.name()
     ))
