@@ -1,26 +1,20 @@
 //! One node's agent: brings it what its node shall hold, until it has it.
 
-use std::error::Error as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use probe_user::channel::proto::agent_client::AgentClient;
-use probe_user::channel::{Malformed, Push, Report, Security};
-use probe_user::logging::in_words;
+use probe_user::channel::{Malformed, Push, Report};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
-use tonic::Code;
-use tonic::transport::Channel;
+use tokio::time::sleep;
 
-use super::connect;
+use super::link::Link;
+use crate::health::State;
 
-/// How long an agent may take to apply a push; a first claim takes it up to 300 ms.
-pub(super) const CALL_LIMIT: Duration = Duration::from_secs(1);
 /// Pause before the second attempt; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// The longest pause between two attempts.
+/// The longest pause between two attempts. Also the one between attempts to reach a node that is
+/// UNREACHABLE.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How often an agent is told again what it has applied. That finds out what has changed there, and
 /// repairs an agent that has forgotten.
@@ -87,49 +81,44 @@ pub enum Failure {
     NoAddress,
 }
 
-/// What an agent shall be told, and where it is.
+/// What an agent shall be told, where it is, and how its node is doing.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Wanted {
+pub(super) struct Orders {
     pub(super) addresses: Vec<SocketAddr>,
     pub(super) push: Push,
+    pub(super) state: State,
 }
 
-/// Brings an agent what is wanted, the newest only.
+/// Brings an agent what is ordered, the newest only.
 pub(super) struct Courier {
     pub(super) node: Arc<str>,
-    pub(super) security: Security,
-    pub(super) wanted: watch::Receiver<Wanted>,
+    pub(super) link: Link,
+    pub(super) orders: watch::Receiver<Orders>,
     pub(super) answers: mpsc::UnboundedSender<Answer>,
 }
 
 impl Courier {
-    /// Runs until nobody can want anything any more.
+    /// Runs until nobody can order anything any more.
     pub(super) async fn run(mut self) {
-        let mut link = Link::default();
-        let mut pause = FIRST_PAUSE;
+        let mut pace = Pace::default();
         loop {
-            let wanted = self.wanted.borrow_and_update().clone();
-            let epoch = wanted.push.desired.epoch;
+            let orders = self.orders.borrow_and_update().clone();
+            if pace.follow(orders.state) {
+                // Packets on a path that comes and goes are sent again ever more rarely; those of a
+                // new connection go at once.
+                self.link.disconnect();
+            }
+            let epoch = orders.push.desired.epoch;
             let attempt = tokio::select! {
                 biased;
                 // What is under way is out of date.
-                newer = self.wanted.changed() => match newer {
+                newer = self.orders.changed() => match newer {
                     Ok(()) => continue,
                     Err(_) => return,
                 },
-                result = link.deliver(&self.node, &self.security, wanted) => result,
+                result = self.link.deliver(&orders.addresses, orders.push) => result,
             };
-            let rest = match &attempt {
-                Ok(_) => {
-                    pause = FIRST_PAUSE;
-                    REFRESH
-                }
-                Err(_) => {
-                    let rest = pause;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                    rest
-                }
-            };
+            let rest = pace.rest_after(attempt.is_ok());
             let answer = Answer {
                 node: self.node.clone(),
                 epoch,
@@ -139,118 +128,88 @@ impl Courier {
                 return;
             }
             tokio::select! {
-                newer = self.wanted.changed() => if newer.is_err() { return },
+                newer = self.orders.changed() => if newer.is_err() { return },
                 () = sleep(rest) => {}
+                // It is made anew before it is needed.
+                () = async {
+                    self.link.broken().await;
+                    sleep(FIRST_PAUSE).await;
+                } => {}
             }
         }
     }
 }
 
-/// The way to an agent.
-#[derive(Default)]
-struct Link {
-    /// Failed attempts so far; each of a node's addresses gets its turn.
-    turn: usize,
-    connection: Option<Connection>,
+/// How long to wait between attempts.
+struct Pace {
+    state: State,
+    pause: Duration,
 }
 
-struct Connection {
-    address: SocketAddr,
-    progress: Progress,
-}
-
-enum Progress {
-    /// In a task of its own, which goes on when a newer push comes or an attempt's time is over: what
-    /// has been done to connect is not done again.
-    Connecting(JoinSet<Result<Channel, tonic::transport::Error>>),
-    Connected(Channel),
-}
-
-impl Link {
-    async fn deliver(
-        &mut self,
-        node: &Arc<str>,
-        security: &Security,
-        wanted: Wanted,
-    ) -> Result<Report, Failure> {
-        let connected = timeout(CALL_LIMIT, self.channel(node, security, &wanted.addresses));
-        let result = match connected.await {
-            Ok(Ok((address, channel))) => call(address, channel, wanted.push).await,
-            Ok(Err(failure)) => Err(failure),
-            Err(_) => return Err(self.not_yet()),
-        };
-        if let Err(Failure::NoAnswer { .. }) = &result {
-            // A connection on which nothing comes back is not used again.
-            self.connection = None;
-            self.turn += 1;
-        }
-        result
-    }
-
-    fn not_yet(&self) -> Failure {
-        let address = self.connection.as_ref().map(|present| present.address);
-        address.map_or(Failure::NoAddress, |address| Failure::NoAnswer {
-            address,
-            why: format!("not connected within {CALL_LIMIT:?}"),
-        })
-    }
-
-    async fn channel(
-        &mut self,
-        node: &Arc<str>,
-        security: &Security,
-        addresses: &[SocketAddr],
-    ) -> Result<(SocketAddr, Channel), Failure> {
-        let turn = self.turn.checked_rem(addresses.len());
-        let next = addresses[turn.ok_or(Failure::NoAddress)?];
-        let usable = |connection: &Connection| addresses.contains(&connection.address);
-        let connection = match self.connection.take().filter(usable) {
-            Some(connection) => connection,
-            None => Connection {
-                address: next,
-                progress: Progress::Connecting(JoinSet::from_iter([connect::channel(
-                    node.clone(),
-                    next,
-                    security.clone(),
-                )])),
-            },
-        };
-        let Connection { address, progress } = self.connection.insert(connection);
-        let address = *address;
-        match progress {
-            Progress::Connected(channel) => Ok((address, channel.clone())),
-            Progress::Connecting(connecting) => {
-                let no_answer = |why| Failure::NoAnswer { address, why };
-                let channel = match connecting.join_next().await {
-                    Some(Ok(connected)) => {
-                        connected.map_err(|error| no_answer(in_words(&error)))?
-                    }
-                    Some(Err(panic)) => return Err(no_answer(panic.to_string())),
-                    None => return Err(no_answer("not connected".to_owned())),
-                };
-                *progress = Progress::Connected(channel.clone());
-                Ok((address, channel))
-            }
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            state: State::Unknown,
+            pause: FIRST_PAUSE,
         }
     }
 }
 
-async fn call(address: SocketAddr, channel: Channel, push: Push) -> Result<Report, Failure> {
-    let mut client = AgentClient::new(channel);
-    let no_answer = |why| Failure::NoAnswer { address, why };
-    let response = timeout(CALL_LIMIT, client.apply(tonic::Request::new(push.into())))
-        .await
-        .map_err(|_| no_answer(format!("nothing within {CALL_LIMIT:?}")))?;
-    let report = response.map_err(|status| {
-        let why = status.message().to_owned();
-        match status.code() {
-            // Made up by our side, too, when there is no connection; the cause is what people need.
-            Code::Unavailable | Code::Unknown | Code::Cancelled => {
-                no_answer(status.source().map_or(why, in_words))
-            }
-            Code::FailedPrecondition => Failure::Stale { address, why },
-            _ => Failure::Unable { address, why },
+impl Pace {
+    /// Follows the node's state: whenever that has changed, an attempt may fare otherwise than the
+    /// last one. Whether the way to the node is another one now.
+    fn follow(&mut self, state: State) -> bool {
+        let before = std::mem::replace(&mut self.state, state);
+        if before == state {
+            return false;
         }
-    })?;
-    Report::try_from(report.into_inner()).map_err(|source| Failure::Malformed { address, source })
+        self.pause = FIRST_PAUSE;
+        before == State::Unreachable || state == State::Unreachable
+    }
+
+    fn rest_after(&mut self, success: bool) -> Duration {
+        if success {
+            self.pause = FIRST_PAUSE;
+            return REFRESH;
+        }
+        if self.state == State::Unreachable {
+            return LONGEST_PAUSE;
+        }
+        let rest = self.pause;
+        self.pause = (rest * 2).min(LONGEST_PAUSE);
+        rest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_become_rare_until_one_succeeds() {
+        let mut pace = Pace::default();
+        let rests: Vec<u128> = (0..9).map(|_| pace.rest_after(false).as_millis()).collect();
+        assert_eq!(rests, [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+        assert_eq!(pace.rest_after(true), REFRESH);
+        assert_eq!(pace.rest_after(false), FIRST_PAUSE);
+    }
+
+    #[test]
+    fn an_unreachable_node_is_tried_rarely_and_one_that_is_back_at_once() {
+        let mut pace = Pace::default();
+        pace.follow(State::Unreachable);
+        assert_eq!(pace.rest_after(false), LONGEST_PAUSE);
+        pace.follow(State::Available);
+        assert_eq!(pace.rest_after(false), FIRST_PAUSE);
+    }
+
+    #[test]
+    fn connections_are_given_up_when_a_node_goes_and_when_it_comes_back() {
+        let mut pace = Pace::default();
+        assert!(!pace.follow(State::Available));
+        assert!(!pace.follow(State::Unavailable));
+        assert!(pace.follow(State::Unreachable));
+        assert!(!pace.follow(State::Unreachable));
+        assert!(pace.follow(State::Unavailable));
+    }
 }

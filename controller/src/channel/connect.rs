@@ -2,71 +2,137 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
+use nix::sys::socket::{setsockopt, sockopt};
 use probe_user::channel::{Credentials, Security};
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tonic::transport::{Channel, Endpoint, Uri};
 
-use super::agent::CALL_LIMIT;
-
-/// How often an idle connection is asked whether the agent is still there: a dead one must be known
-/// for dead before it is needed.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
-
 /// How long TCP may take to connect.
 const TCP_LIMIT: Duration = Duration::from_secs(1);
-/// How long TLS may take. Long, since it is work: a thousand agents that come back at once would
-/// otherwise all be given up, again and again, with their work half done.
-const TLS_LIMIT: Duration = Duration::from_secs(20);
+/// How long TLS may take, which is work: a machine may be busy.
+const TLS_LIMIT: Duration = Duration::from_secs(5);
+/// Bytes that are not acknowledged within this time mean that a connection is dead. It is the
+/// kernel that acknowledges: an agent that hangs is found out by its not answering.
+const UNACKNOWLEDGED_MS: u32 = 500;
+/// How often the kernel asks whether the other end is still there: a connection on which nothing is
+/// sent must be known for dead before it is needed.
+const KEEP_ALIVE_S: u32 = 1;
+/// So many connections may be being made at once for each CPU.
+const LANES_PER_CPU: usize = 8;
+/// Whoever takes longer to connect goes on, but others need not wait for it: this is far longer than
+/// a handshake takes, and short for those who wait behind agents that hang.
+const LANE_TIME: Duration = Duration::from_millis(100);
 
 /// What a connection runs over.
 trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 
-/// Connects to the agent of `node` at `address`. Should the connection break later, the channel makes
-/// another when it is used.
-pub(super) async fn channel(
-    node: Arc<str>,
-    address: SocketAddr,
-    security: Security,
-) -> Result<Channel, tonic::transport::Error> {
-    let connect = move |_: Uri| {
-        let (node, security) = (node.clone(), security.clone());
-        async move { connect(&node, address, &security).await.map(TokioIo::new) }
-    };
-    // Only its form matters: the connector knows where to go.
-    Endpoint::from_static("http://agent")
-        .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(CALL_LIMIT)
-        .keep_alive_while_idle(true)
-        .connect_with_connector(tower::service_fn(connect))
-        .await
-}
+/// Bounds how many connections are being made at once. A handshake is work: were a thousand of them
+/// begun together, all would take as long as all of them take.
+#[derive(Clone)]
+pub(super) struct Lanes(Arc<Semaphore>);
 
-async fn connect(
-    node: &str,
-    address: SocketAddr,
-    security: &Security,
-) -> io::Result<Box<dyn Transport>> {
-    let stream = limited(TCP_LIMIT, TcpStream::connect(address)).await?;
-    stream.set_nodelay(true)?;
-    match security {
-        Security::Plaintext => Ok(Box::new(stream)),
-        Security::Mutual(credentials) => {
-            limited(TLS_LIMIT, handshake(node, stream, credentials)).await
+impl Lanes {
+    pub(super) fn new() -> Self {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        Self(Arc::new(Semaphore::new(cpus * LANES_PER_CPU)))
+    }
+
+    /// Runs `connect` when its turn has come, which it says in `begun`.
+    async fn pass<T>(&self, begun: watch::Sender<bool>, connect: impl Future<Output = T>) -> T {
+        // It is never closed.
+        let lane = self.0.acquire().await;
+        begun.send_replace(true);
+        let mut connect = pin!(connect);
+        let soon = timeout(LANE_TIME, &mut connect).await;
+        drop(lane);
+        match soon {
+            Ok(connected) => connected,
+            Err(_) => connect.await,
         }
     }
 }
 
-async fn limited<T>(limit: Duration, step: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    tokio::time::timeout(limit, step).await?
+/// Whom to connect to, and how.
+#[derive(Clone)]
+pub(super) struct Caller {
+    pub(super) node: Arc<str>,
+    pub(super) security: Security,
+    pub(super) lanes: Lanes,
+}
+
+/// A connection to an agent.
+pub(super) struct Connected {
+    pub(super) channel: Channel,
+    broken: oneshot::Receiver<()>,
+}
+
+impl Connected {
+    /// Waits until the connection is broken.
+    pub(super) async fn broken(&mut self) {
+        // Nothing is ever sent: the other half goes with the connection.
+        let _ = (&mut self.broken).await;
+    }
+}
+
+impl Caller {
+    /// Connects to the agent at `address`, once there is room for that (see `begun`). The channel
+    /// ends with the connection.
+    pub(super) async fn connect(
+        self,
+        address: SocketAddr,
+        begun: watch::Sender<bool>,
+    ) -> io::Result<Connected> {
+        let open = open(&self.node, address, &self.security);
+        let transport = self.lanes.pass(begun, open).await?;
+        let (alive, broken) = oneshot::channel();
+        let watched = Watched {
+            transport,
+            _alive: alive,
+        };
+        let mut only = Some(TokioIo::new(watched));
+        let connect = move |_: Uri| {
+            let lost = || io::Error::from(io::ErrorKind::ConnectionReset);
+            std::future::ready(only.take().ok_or_else(lost))
+        };
+        // Only its form matters: it is connected already.
+        let channel = Endpoint::from_static("http://agent")
+            .connect_with_connector(tower::service_fn(connect))
+            .await
+            .map_err(io::Error::other)?;
+        Ok(Connected { channel, broken })
+    }
+}
+
+async fn open(
+    node: &str,
+    address: SocketAddr,
+    security: &Security,
+) -> io::Result<Box<dyn Transport>> {
+    let stream = timeout(TCP_LIMIT, TcpStream::connect(address)).await??;
+    stream.set_nodelay(true)?;
+    setsockopt(&stream, sockopt::TcpUserTimeout, &UNACKNOWLEDGED_MS)?;
+    setsockopt(&stream, sockopt::TcpKeepIdle, &KEEP_ALIVE_S)?;
+    setsockopt(&stream, sockopt::TcpKeepInterval, &KEEP_ALIVE_S)?;
+    setsockopt(&stream, sockopt::KeepAlive, &true)?;
+    match security {
+        Security::Plaintext => Ok(Box::new(stream)),
+        Security::Mutual(credentials) => {
+            timeout(TLS_LIMIT, handshake(node, stream, credentials)).await?
+        }
+    }
 }
 
 async fn handshake(
@@ -79,4 +145,38 @@ async fn handshake(
     let name = ServerName::from(stream.peer_addr()?.ip());
     let connector = TlsConnector::from(Arc::new(config));
     Ok(Box::new(connector.connect(name, stream).await?))
+}
+
+/// Tells its end, by dropping the sender with it.
+struct Watched {
+    transport: Box<dyn Transport>,
+    _alive: oneshot::Sender<()>,
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.transport).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.transport).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.transport).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.transport).poll_shutdown(context)
+    }
 }

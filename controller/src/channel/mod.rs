@@ -6,6 +6,7 @@
 mod agent;
 mod authority;
 mod connect;
+mod link;
 mod pool;
 
 pub use self::agent::{Answer, Failure, Outcome};

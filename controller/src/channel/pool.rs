@@ -7,16 +7,21 @@ use std::sync::Arc;
 use probe_user::channel::{Push, Security};
 use tokio::sync::{mpsc, watch};
 
-use super::agent::{Answer, Courier, Wanted};
+use super::agent::{Answer, Courier, Orders};
+use super::connect::{Caller, Lanes};
+use super::link::Link;
+use crate::health::State;
 
 /// Brings every agent what its node shall hold, each in a task of its own. Level-driven: a newer push
 /// replaces an older one, whether or not that has arrived.
 ///
 /// A call may take one second. One that fails is repeated, after 50 ms at first and never after
 /// more than 5 s; one that succeeds is repeated every 5 s, so that what changes on a node is known.
+/// Connections are kept open, and made anew as soon as they are known to be broken.
 pub struct AgentPool {
     security: Security,
-    agents: HashMap<String, watch::Sender<Wanted>>,
+    lanes: Lanes,
+    agents: HashMap<String, watch::Sender<Orders>>,
     answers: mpsc::UnboundedSender<Answer>,
 }
 
@@ -26,6 +31,7 @@ impl AgentPool {
         let (answers, receiver) = mpsc::unbounded_channel();
         let pool = Self {
             security,
+            lanes: Lanes::new(),
             agents: HashMap::new(),
             answers,
         };
@@ -35,29 +41,47 @@ impl AgentPool {
     /// From now on the agent of `node`, at any of `addresses`, shall be told `push`. Must be called
     /// within a tokio runtime.
     pub fn set_desired(&mut self, node: &str, addresses: Vec<SocketAddr>, push: Push) {
-        let wanted = Wanted { addresses, push };
         if let Some(agent) = self.agents.get(node) {
-            agent.send_if_modified(|present| {
-                let differs = *present != wanted;
-                *present = wanted;
+            agent.send_if_modified(|orders| {
+                let differs = orders.addresses != addresses || orders.push != push;
+                (orders.addresses, orders.push) = (addresses, push);
                 differs
             });
             return;
         }
-        let (sender, receiver) = watch::channel(wanted);
-        let courier = Courier {
-            node: Arc::from(node),
+        let (sender, receiver) = watch::channel(Orders {
+            addresses,
+            push,
+            state: State::Unknown,
+        });
+        let node: Arc<str> = Arc::from(node);
+        let link = Link::new(Caller {
+            node: node.clone(),
             security: self.security.clone(),
-            wanted: receiver,
+            lanes: self.lanes.clone(),
+        });
+        self.agents.insert(node.to_string(), sender);
+        let courier = Courier {
+            node,
+            link,
+            orders: receiver,
             answers: self.answers.clone(),
         };
         tokio::spawn(courier.run());
-        self.agents.insert(node.to_owned(), sender);
+    }
+
+    /// How `node` is doing, as its answers to probes say; of a node that has nothing to be told it
+    /// is no matter. The agent of a node that is UNREACHABLE is called every 5 s only; whenever the
+    /// state changes it is called at once, over a new connection if the node was or is UNREACHABLE.
+    pub fn set_state(&self, node: &str, state: State) {
+        if let Some(agent) = self.agents.get(node) {
+            agent.send_if_modified(|orders| std::mem::replace(&mut orders.state, state) != state);
+        }
     }
 
     /// The agent of `node` is told nothing any more. An answer may still be on its way.
     pub fn forget(&mut self, node: &str) {
-        // Its task ends when nobody can want anything of it.
+        // Its task ends when nobody can order anything of it.
         self.agents.remove(node);
     }
 }

@@ -19,6 +19,19 @@ pub struct Board {
     prober: Mutex<(ProberStats, SocketStats)>,
 }
 
+/// What is known of a node that decisions are made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// Its name.
+    pub node: String,
+    /// Its state.
+    pub state: State,
+    /// When its last reply of any kind arrived.
+    pub heard: Option<Instant>,
+    /// Its incarnation, as last heard or recorded.
+    pub incarnation: Option<u64>,
+}
+
 /// A node's view, shared between the monitor and the board.
 #[derive(Clone, Debug)]
 pub(super) struct Cell(Arc<Mutex<NodeView>>);
@@ -63,12 +76,17 @@ impl Board {
             .map_or(State::Unknown, |cell| cell.lock().state)
     }
 
-    /// Every node's name, its state and when its last reply of any kind arrived.
-    pub fn observations(&self) -> Vec<(String, State, Option<Instant>)> {
+    /// What decisions about every node are made from.
+    pub fn sightings(&self) -> Vec<Sighting> {
         let nodes = self.nodes.read().unwrap_or_else(PoisonError::into_inner);
         let observe = |(name, cell): (&String, &Cell)| {
             let view = cell.lock();
-            (name.clone(), view.state, view.heard)
+            Sighting {
+                node: name.clone(),
+                state: view.state,
+                heard: view.heard,
+                incarnation: view.incarnation,
+            }
         };
         nodes.iter().map(observe).collect()
     }

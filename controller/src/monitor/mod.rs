@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use probe_user::keys::NodeKeys;
 use probe_user::session::TargetError;
 
-pub use self::board::Board;
+pub use self::board::{Board, Sighting};
 pub use self::core::{Monitor, MonitorSettings, Outlets};
 pub use self::view::{AddressView, NodeView, RoundTrips};
 use crate::api;

@@ -1,22 +1,21 @@
 //! Runs the planner: as a consumer of nodes' states it decides, has it recorded, and tells agents.
 
-use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use probe_user::channel::Push;
-use probe_user::egress::{Desired, EgressIp};
+use probe_user::egress::Desired;
 use probe_user::logging::in_words;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::agents::Agents;
 use super::keeper::Recorder;
-use crate::channel::{AgentPool, Answer, Outcome};
+use crate::channel::{Answer, Outcome};
 use crate::clock::Reading;
 use crate::consumers::{Consumer, Interest};
 use crate::failover::{Event, Gateway, Observation, Output, Planner};
 use crate::metrics::FailoverMetrics;
-use crate::monitor::{Board, NodeSpec};
+use crate::monitor::{Board, NodeSpec, Sighting};
 
 /// What an egress task is asked for.
 pub(super) enum Request {
@@ -58,14 +57,6 @@ fn lock(planner: &Mutex<Planner>) -> MutexGuard<'_, Planner> {
     planner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The channel to the agents, and what comes back.
-pub(super) struct Agents {
-    pub(super) pool: AgentPool,
-    pub(super) answers: mpsc::UnboundedReceiver<Answer>,
-    /// Where agents listen.
-    pub(super) port: u16,
-}
-
 /// The task.
 pub(super) struct Egress {
     planner: Arc<Mutex<Planner>>,
@@ -73,12 +64,8 @@ pub(super) struct Egress {
     board: Arc<Board>,
     consumer: Consumer,
     recorder: Recorder,
-    /// `None`: no channel is configured.
-    agents: Option<Agents>,
+    agents: Agents,
     metrics: FailoverMetrics,
-    /// How nodes are reached, even those that are not configured any more: they may have to release
-    /// something.
-    specs: HashMap<String, NodeSpec>,
     /// Who waits for which version of the record.
     waiting: Vec<(u64, oneshot::Sender<bool>)>,
 }
@@ -100,7 +87,7 @@ impl Egress {
         board: Arc<Board>,
         consumer: Consumer,
         recorder: Recorder,
-        agents: Option<Agents>,
+        agents: Agents,
         metrics: impl FnOnce(Arc<Mutex<Planner>>) -> FailoverMetrics,
     ) -> (Self, EgressHandle) {
         let planner = Arc::new(Mutex::new(planner));
@@ -117,7 +104,6 @@ impl Egress {
             consumer,
             recorder,
             agents,
-            specs: HashMap::new(),
             waiting: Vec::new(),
         };
         (egress, handle)
@@ -142,15 +128,9 @@ impl Egress {
 
     async fn next(&mut self) -> Happened {
         let wake = lock(&self.planner).next_wake();
-        let answer = async {
-            match &mut self.agents {
-                Some(agents) => agents.answers.recv().await,
-                None => None,
-            }
-        };
         tokio::select! {
             request = self.requests.recv() => request.map_or(Happened::Ended, Happened::Requested),
-            Some(answer) = answer => Happened::Answered(answer),
+            Some(answer) = self.agents.answer() => Happened::Answered(answer),
             Some(version) = self.recorder.recorded() => Happened::Recorded(version),
             () = self.consumer.changed() => Happened::Look,
             () = sleep_until(wake) => Happened::Look,
@@ -169,7 +149,7 @@ impl Egress {
                 self.consumer
                     .set_interest(Interest::Nodes(names.into_iter().collect()));
                 drop(planner);
-                self.follow(specs);
+                self.agents.follow(specs);
             }
             Request::Drain {
                 node,
@@ -189,24 +169,15 @@ impl Egress {
         }
     }
 
-    fn follow(&mut self, specs: Vec<NodeSpec>) {
-        for spec in specs {
-            self.specs.insert(spec.name.clone(), spec);
-        }
-    }
-
     /// Many answers together are worth one decision.
     fn handle_answers_at_hand(&mut self) {
-        while let Some(answer) = self
-            .agents
-            .as_mut()
-            .and_then(|agents| agents.answers.try_recv().ok())
-        {
+        while let Some(answer) = self.agents.answer_at_hand() {
             self.handle_answer(answer);
         }
     }
 
     fn handle_answer(&mut self, answer: Answer) {
+        self.agents.handle_answer(&answer);
         let mut planner = lock(&self.planner);
         match answer.outcome {
             Outcome::Applied(report) => planner.handle_report(
@@ -227,8 +198,10 @@ impl Egress {
     fn decide(&mut self) {
         let now = Reading::take();
         let mut planner = lock(&self.planner);
-        for (node, state, heard) in self.board.observations() {
-            planner.handle_state(now, &node, Observation { state, heard });
+        for sighting in self.board.sightings() {
+            self.agents.observe(&sighting);
+            let Sighting { state, heard, .. } = sighting;
+            planner.handle_state(now, &sighting.node, Observation { state, heard });
         }
         planner.poll(now);
         let mut outputs = Vec::new();
@@ -258,33 +231,17 @@ impl Egress {
                 node,
                 epoch,
                 addresses,
-            } => self.tell(&node, epoch, addresses),
+            } => {
+                let desired = Desired { epoch, addresses };
+                if let Err(error) = self.agents.tell(&node, desired) {
+                    lock(&self.planner).handle_failure(&node, &error.to_string());
+                }
+            }
             Output::Event(event) => {
                 log_event(&event);
                 self.metrics.count(&event);
             }
         }
-    }
-
-    fn tell(&mut self, node: &str, epoch: u64, addresses: Vec<EgressIp>) {
-        let Some(spec) = self.specs.get(node) else {
-            // Deleted before this process began: nobody knows where it was.
-            return;
-        };
-        let Some(agents) = &mut self.agents else {
-            let error = "there is no control channel: settings `control.*` need a restart";
-            lock(&self.planner).handle_failure(node, error);
-            return;
-        };
-        let push = Push {
-            incarnation: None,
-            desired: Desired { epoch, addresses },
-            keys: spec.keys.all().to_vec(),
-        };
-        let port = agents.port;
-        let at = |address: &std::net::IpAddr| SocketAddr::new(*address, port);
-        let addresses = spec.addresses.iter().map(at).collect();
-        agents.pool.set_desired(node, addresses, push);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The controller without a cluster manager: one file says which nodes there are, another keeps
 //! their states over a restart.
 
+mod agents;
 mod egress;
 mod gateway_web;
 mod gateways;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use probe_user::channel::{Security, SecurityChoice, TlsError};
+use probe_user::channel::{SecurityChoice, TlsError};
 use probe_user::http::{HttpError, Serve};
 use probe_user::logging::{self, LoggingError};
 use probe_user::session::{ProbeSocket, SocketError, SocketOptions};
@@ -18,7 +18,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
-use super::egress::{Agents, Egress};
+use super::agents::Agents;
+use super::egress::Egress;
 use super::gateway_web;
 use super::keeper::StateKeeper;
 use super::publish::{self, publish};
@@ -26,7 +27,6 @@ use super::reload::{ConfigError, Loaded, Reloader, load};
 use super::report::Reporter;
 use super::web::Web;
 use super::{Kept, Problem, StateFile, StateFileError};
-use crate::channel::AgentPool;
 use crate::consumers::{Consumer, Consumers, Interest};
 use crate::failover::Planner;
 use crate::grpc::GrpcError;
@@ -171,7 +171,7 @@ impl Controller {
             board.clone(),
             consumers.register("egress"),
             recorder,
-            security.map(|security| agents(security, settings.control.port)),
+            Agents::new(security, settings.control.port),
             |planner| FailoverMetrics::register(&mut registry, planner),
         );
         let mut tasks = JoinSet::new();
@@ -279,15 +279,6 @@ impl Probing {
             consumers,
             everything,
         })
-    }
-}
-
-fn agents(security: Security, port: u16) -> Agents {
-    let (pool, answers) = AgentPool::new(security);
-    Agents {
-        pool,
-        answers,
-        port,
     }
 }
 

@@ -1,0 +1,158 @@
+//! The way to one agent.
+
+use std::error::Error as _;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use probe_user::channel::proto::agent_client::AgentClient;
+use probe_user::channel::{Push, Report};
+use probe_user::logging::in_words;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tonic::Code;
+use tonic::transport::Channel;
+
+use super::agent::Failure;
+use super::connect::{Caller, Connected};
+
+/// How long an agent may take to apply a push; a first claim takes it up to 300 ms. How long it may
+/// take to connect before that is reported as a failure, too.
+const CALL_LIMIT: Duration = Duration::from_secs(1);
+
+/// The way to an agent.
+pub(super) struct Link {
+    caller: Caller,
+    /// Failed attempts so far; each of a node's addresses gets its turn.
+    turn: usize,
+    connection: Option<Connection>,
+}
+
+struct Connection {
+    address: SocketAddr,
+    progress: Progress,
+}
+
+enum Progress {
+    Connecting(Connecting),
+    Connected(Connected),
+}
+
+/// In a task of its own, which goes on when a newer push comes or an attempt's time is over: what
+/// has been done to connect is not done again.
+struct Connecting {
+    begun: watch::Receiver<bool>,
+    task: JoinSet<std::io::Result<Connected>>,
+}
+
+impl Link {
+    pub(super) fn new(caller: Caller) -> Self {
+        Self {
+            caller,
+            turn: 0,
+            connection: None,
+        }
+    }
+
+    /// Whatever there is of a connection is not used any more.
+    pub(super) fn disconnect(&mut self) {
+        self.connection = None;
+    }
+
+    /// Brings the agent a push. Connects first where that is necessary.
+    pub(super) async fn deliver(
+        &mut self,
+        addresses: &[SocketAddr],
+        push: Push,
+    ) -> Result<Report, Failure> {
+        let connection = self.connection(addresses)?;
+        let address = connection.address;
+        let no_answer = |why| Failure::NoAnswer { address, why };
+        if let Progress::Connecting(connecting) = &mut connection.progress {
+            // Its time has not begun while it waits behind others. An error means that it is over.
+            let _ = connecting.begun.wait_for(|begun| *begun).await;
+        }
+        let result = match timeout(CALL_LIMIT, connection.connected()).await {
+            Ok(Ok(channel)) => call(address, channel, push).await,
+            Ok(Err(why)) => Err(no_answer(why)),
+            Err(_) => return Err(no_answer(format!("not connected within {CALL_LIMIT:?}"))),
+        };
+        if let Err(Failure::NoAnswer { .. }) = &result {
+            // A connection on which nothing comes back is not used again.
+            self.disconnect();
+            self.turn += 1;
+        }
+        result
+    }
+
+    /// Waits until a connection that was made is broken; for ever, if there is none.
+    pub(super) async fn broken(&mut self) {
+        match &mut self.connection {
+            Some(Connection {
+                progress: Progress::Connected(connected),
+                ..
+            }) => connected.broken().await,
+            Some(_) | None => std::future::pending().await,
+        }
+        self.disconnect();
+    }
+
+    /// The connection to one of `addresses`, begun if there is none.
+    fn connection(&mut self, addresses: &[SocketAddr]) -> Result<&mut Connection, Failure> {
+        let usable = |connection: &Connection| addresses.contains(&connection.address);
+        let connection = match self.connection.take().filter(usable) {
+            Some(connection) => connection,
+            None => {
+                let turn = self.turn.checked_rem(addresses.len());
+                self.begin(addresses[turn.ok_or(Failure::NoAddress)?])
+            }
+        };
+        Ok(self.connection.insert(connection))
+    }
+
+    fn begin(&self, address: SocketAddr) -> Connection {
+        let (begin, begun) = watch::channel(false);
+        let task = JoinSet::from_iter([self.caller.clone().connect(address, begin)]);
+        Connection {
+            address,
+            progress: Progress::Connecting(Connecting { begun, task }),
+        }
+    }
+}
+
+impl Connection {
+    /// Waits until it is made.
+    async fn connected(&mut self) -> Result<Channel, String> {
+        let connected = match &mut self.progress {
+            Progress::Connected(connected) => return Ok(connected.channel.clone()),
+            Progress::Connecting(connecting) => match connecting.task.join_next().await {
+                Some(Ok(connected)) => connected.map_err(|error| in_words(&error))?,
+                Some(Err(panic)) => return Err(panic.to_string()),
+                None => return Err("not connected".to_owned()),
+            },
+        };
+        let channel = connected.channel.clone();
+        self.progress = Progress::Connected(connected);
+        Ok(channel)
+    }
+}
+
+async fn call(address: SocketAddr, channel: Channel, push: Push) -> Result<Report, Failure> {
+    let mut client = AgentClient::new(channel);
+    let no_answer = |why| Failure::NoAnswer { address, why };
+    let response = timeout(CALL_LIMIT, client.apply(tonic::Request::new(push.into())))
+        .await
+        .map_err(|_| no_answer(format!("nothing within {CALL_LIMIT:?}")))?;
+    let report = response.map_err(|status| {
+        let why = status.message().to_owned();
+        match status.code() {
+            // Made up by our side, too, when there is no connection; the cause is what people need.
+            Code::Unavailable | Code::Unknown | Code::Cancelled => {
+                no_answer(status.source().map_or(why, in_words))
+            }
+            Code::FailedPrecondition => Failure::Stale { address, why },
+            _ => Failure::Unable { address, why },
+        }
+    })?;
+    Report::try_from(report.into_inner()).map_err(|source| Failure::Malformed { address, source })
+}
