@@ -35,8 +35,13 @@ fn killed_agents_cost_nothing_and_move_nothing() {
 }
 
 #[test]
-fn a_cut_of_the_owner_is_over_within_1500_ms_by_default() {
-    cut_the_owner("default", Duration::from_millis(1_500));
+fn a_cut_of_the_owner_is_over_soon_by_default() {
+    cut_the_owner("default", Duration::from_millis(2_500));
+}
+
+#[test]
+fn a_cut_of_the_owner_is_over_sooner_in_the_fast_profile() {
+    cut_the_owner("fast", Duration::from_secs(1));
 }
 
 #[test]
@@ -61,7 +66,8 @@ fn a_drain_moves_the_address_with_a_short_outage_and_connections_live_on() {
 }
 
 /// Cuts whoever owns the address, mends it, and so on, and holds what the client saw of each cut
-/// against what is allowed. A connection that was open lives on each time.
+/// against what is allowed: more than is promised, for the sake of busy machines. A connection that
+/// was open lives on each time.
 fn cut_the_owner(profile: &str, allowed: Duration) {
     let settings = format!("profile = '{profile}'\n{UNDAMPED}");
     let (_alone, scene) = start_with_one_address(&format!("cut-{profile}"), &settings);
@@ -77,8 +83,7 @@ fn cut_the_owner(profile: &str, allowed: Duration) {
         let outage = finish(stream).longest_gap;
         connection.exchange().unwrap();
         scene.heal(owner).unwrap();
-        // Each cut is measured alone: a node that has just come back is not yet reached over the
-        // control channel.
+        // Each cut is measured alone: a node that has just come back has the address for a moment.
         scene.await_released(owner).unwrap();
         assert_eq!(scene.owner().unwrap(), 3 - owner);
         outage
