@@ -108,7 +108,7 @@ fn kernel_build(toolchain: &Toolchain, target_dir: &Path) -> Command {
     match compiler.core() {
         Core::FromSource => command.arg("-Zbuild-std=core"),
         // aya-ebpf uses unstable features; nothing else may.
-        Core::Prebuilt => command.env("RUSTC_BOOTSTRAP", "aya_ebpf"),
+        Core::Prebuilt => command.env("RUSTC_BOOTSTRAP", "aya_ebpf,probe_ebpf"),
     };
     command
 }

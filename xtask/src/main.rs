@@ -30,7 +30,7 @@ enum Verb {
     /// Installs what is missing to build and run (as root or through sudo); a second time, does
     /// nothing.
     Setup {
-        /// Also what only the tests need: tshark, scapy, stamp-suite.
+        /// Also what only tests and benches need: tshark, scapy, stamp-suite, keepalived.
         #[arg(long)]
         tests: bool,
     },
@@ -57,7 +57,7 @@ enum Verb {
         #[arg(long, conflicts_with = "keep")]
         clean: bool,
     },
-    /// Measures: `reflector` or `prober`.
+    /// Measures: `reflector`, `prober` or `outage`.
     Bench {
         /// Which bench, and its options.
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]

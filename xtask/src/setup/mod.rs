@@ -70,6 +70,15 @@ pub(crate) fn setup(purpose: Purpose) -> Result<Toolchain> {
                 name: "bpftool",
                 package: "bpftool",
             },
+            // The last two are for visitors of the demo.
+            Need::Program {
+                name: "nft",
+                package: "nftables",
+            },
+            Need::Program {
+                name: "curl",
+                package: "curl",
+            },
         ])?)?;
         mount_bpffs()?;
     }

@@ -28,6 +28,10 @@ pub(crate) fn ensure() -> Result<()> {
             package: "ethtool",
         },
         Need::Program {
+            name: "keepalived",
+            package: "keepalived",
+        },
+        Need::Program {
             name: "nft",
             package: "nftables",
         },

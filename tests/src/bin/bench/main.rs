@@ -1,7 +1,8 @@
-//! `cargo xtask bench`: what the reflector and the prober can do, measured here and now.
+//! `cargo xtask bench`: what the parts can do, and what a client notices, measured here and now.
 
 #![forbid(unsafe_code)]
 
+mod outage;
 mod prober;
 mod reflector;
 
@@ -23,11 +24,15 @@ enum Bench {
     Reflector(reflector::Options),
     /// The prober: how many nodes one core can probe, at which rate.
     Prober(prober::Options),
+    /// The client's outage when its egress IP moves, beside keepalived; and that restarts of
+    /// agents cost nothing.
+    Outage(outage::Options),
 }
 
 fn main() -> Result<()> {
     match Arguments::parse().bench {
         Bench::Reflector(options) => reflector::run(&options),
         Bench::Prober(options) => prober::run(&options),
+        Bench::Outage(options) => outage::run(&options),
     }
 }
