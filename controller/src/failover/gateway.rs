@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use probe_user::egress::{Claim, EgressIp};
+use probe_user::egress::{self, Claim, EgressIp};
 
 use super::Pool;
 use super::placement::{address_hash, score, source_hash};
@@ -208,6 +208,17 @@ impl Gateway {
             address,
             claim,
             sources: self.sources.iter().copied().filter(leaves).collect(),
+            interface: self.interface.clone(),
+            routed: self.routed,
+        }
+    }
+
+    /// What candidates are told of it.
+    pub fn told(&self) -> egress::Gateway {
+        egress::Gateway {
+            name: self.name.clone(),
+            egress_ips: self.pool.prefixes(),
+            sources: self.sources.clone(),
             interface: self.interface.clone(),
             routed: self.routed,
         }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use probe_user::egress::EgressIp;
+use probe_user::egress::Desired;
 use serde::{Deserialize, Serialize};
 
 use super::Record;
@@ -88,14 +88,12 @@ pub enum Output {
     /// Make this durable, then say so with
     /// [`handle_recorded`](super::Planner::handle_recorded); nothing is decided until then.
     Record(Record),
-    /// Tell the node's agent to hold exactly these addresses. The newest one alone counts.
+    /// Tell the node's agent to hold exactly this. The newest one alone counts.
     Apply {
         /// The node.
         node: Arc<str>,
-        /// The assignment epoch.
-        epoch: u64,
-        /// The whole set.
-        addresses: Vec<EgressIp>,
+        /// The whole set, and its assignment epoch.
+        desired: Desired,
     },
     /// Tell people.
     Event(Event),

@@ -67,6 +67,11 @@ impl Pool {
         self.0.iter().copied()
     }
 
+    /// The same addresses as the fewest prefixes.
+    pub fn prefixes(&self) -> Vec<IpNet> {
+        IpNet::aggregate(&self.iter().map(IpNet::from).collect())
+    }
+
     /// Whether the address belongs to it.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address)
@@ -203,6 +208,17 @@ mod tests {
         for text in ["10.0.0.3-10.0.0.1", "10.0.0.1-fd00::1"] {
             assert!(refusal(&[text]).contains(text));
         }
+    }
+
+    #[test]
+    fn a_pool_is_told_as_the_fewest_prefixes() {
+        let pool = Pool::parse(&["10.0.0.3-10.0.0.8", "10.0.0.9", "fd00::1"]).unwrap();
+        let prefixes = pool.prefixes();
+        let text: Vec<_> = prefixes.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            text,
+            ["10.0.0.3/32", "10.0.0.4/30", "10.0.0.8/31", "fd00::1/128"]
+        );
     }
 
     #[test]

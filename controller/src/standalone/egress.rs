@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use probe_user::egress::Desired;
 use probe_user::logging::in_words;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -227,12 +226,7 @@ impl Egress {
     fn act(&mut self, output: Output) {
         match output {
             Output::Record(record) => self.recorder.record(record),
-            Output::Apply {
-                node,
-                epoch,
-                addresses,
-            } => {
-                let desired = Desired { epoch, addresses };
+            Output::Apply { node, desired } => {
                 if let Err(error) = self.agents.tell(&node, desired) {
                     lock(&self.planner).handle_failure(&node, &error.to_string());
                 }

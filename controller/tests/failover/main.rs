@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
+mod candidates;
 mod guard;
 mod moves;
 mod ovn_kubernetes;

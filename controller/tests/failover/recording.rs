@@ -41,8 +41,8 @@ fn what_is_told_has_the_epoch_that_was_recorded() {
     world.select(&owner, false);
     world.planner.handle_recorded(world.now, record.version);
     while let Some(output) = world.planner.poll_output() {
-        if let Output::Apply { node, epoch, .. } = output {
-            assert_eq!(record.epochs[&*node], epoch, "{node}");
+        if let Output::Apply { node, desired } = output {
+            assert_eq!(record.epochs[&*node], desired.epoch, "{node}");
         }
     }
 }

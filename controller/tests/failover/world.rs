@@ -10,7 +10,7 @@ use controller::failover::{
     Pool, Record,
 };
 use controller::health::State;
-use probe_user::egress::{AddressReport, AddressState, EgressIp};
+use probe_user::egress::{AddressReport, AddressState, Desired, EgressIp};
 
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) const SETTINGS: PlannerSettings = PlannerSettings {
@@ -30,17 +30,11 @@ pub(crate) const SETTINGS: PlannerSettings = PlannerSettings {
     },
 };
 
-/// What an agent was told last.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Told {
-    pub(crate) epoch: u64,
-    pub(crate) addresses: Vec<EgressIp>,
-}
-
 pub(crate) struct World {
     pub(crate) planner: Planner,
     pub(crate) now: Reading,
-    pub(crate) told: BTreeMap<String, Told>,
+    /// What each agent was told last.
+    pub(crate) told: BTreeMap<String, Desired>,
     pub(crate) events: Vec<Event>,
     /// The last durable record.
     pub(crate) record: Option<Record>,
@@ -180,14 +174,11 @@ impl World {
                 self.record = Some(record);
                 self.planner.handle_recorded(self.now, version);
             }
-            Output::Apply {
-                node,
-                epoch,
-                addresses,
-            } => {
+            Output::Apply { node, desired } => {
                 let told = self.told.entry(node.to_string()).or_default();
+                let epoch = desired.epoch;
                 assert!(epoch > told.epoch, "{node}: {epoch} after {}", told.epoch);
-                *told = Told { epoch, addresses };
+                *told = desired;
                 self.confirm(&node);
             }
             Output::Event(event) => self.events.push(event),

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use ipnet::IpNet;
+
 use super::proto;
-use crate::egress::{AddressReport, AddressState, Claim, Desired, EgressIp};
+use crate::egress::{AddressReport, AddressState, Claim, Desired, EgressIp, Gateway};
 use crate::keys::NodeKey;
 
 /// What a controller pushes to a node.
@@ -43,6 +45,14 @@ pub enum Malformed {
     Source {
         /// The egress IP.
         address: IpAddr,
+        /// What was received.
+        text: String,
+    },
+    /// Not a prefix.
+    #[error("gateway {gateway}: {text:?} is not a prefix such as \"10.1.0.0/16\"")]
+    Prefix {
+        /// The gateway.
+        gateway: String,
         /// What was received.
         text: String,
     },
@@ -99,6 +109,7 @@ impl From<Push> for proto::ApplyRequest {
             incarnation: push.incarnation.unwrap_or(0),
             egress_ips: push.desired.addresses.into_iter().map(Into::into).collect(),
             keys: push.keys.iter().map(Into::into).collect(),
+            gateways: push.desired.gateways.into_iter().map(Into::into).collect(),
         }
     }
 }
@@ -114,6 +125,7 @@ impl TryFrom<proto::ApplyRequest> for Push {
             desired: Desired {
                 epoch: request.epoch,
                 addresses,
+                gateways: convert(request.gateways)?,
             },
             keys: convert(request.keys)?,
         })
@@ -165,6 +177,43 @@ impl TryFrom<proto::EgressIp> for EgressIp {
                 .collect::<Result<_, _>>()?,
             interface: received.interface,
             routed: received.routed,
+        })
+    }
+}
+
+impl From<Gateway> for proto::Gateway {
+    fn from(gateway: Gateway) -> Self {
+        let in_words = |prefixes: Vec<IpNet>| prefixes.iter().map(ToString::to_string).collect();
+        Self {
+            name: gateway.name,
+            egress_ips: in_words(gateway.egress_ips),
+            sources: in_words(gateway.sources),
+            interface: gateway.interface,
+            routed: gateway.routed,
+        }
+    }
+}
+
+impl TryFrom<proto::Gateway> for Gateway {
+    type Error = Malformed;
+
+    fn try_from(received: proto::Gateway) -> Result<Self, Malformed> {
+        let name = received.name;
+        let parse = |texts: Vec<String>| -> Result<Vec<IpNet>, Malformed> {
+            let prefix = |text: String| {
+                text.parse().map_err(|_| Malformed::Prefix {
+                    gateway: name.clone(),
+                    text,
+                })
+            };
+            texts.into_iter().map(prefix).collect()
+        };
+        Ok(Self {
+            egress_ips: parse(received.egress_ips)?,
+            sources: parse(received.sources)?,
+            interface: received.interface,
+            routed: received.routed,
+            name,
         })
     }
 }

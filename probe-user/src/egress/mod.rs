@@ -16,7 +16,7 @@ pub use handle::{ApplyError, Counters, Handle, Status};
 pub use offline::{Found, OfflineError, Removed, found, remove};
 pub use record::RecordError;
 pub use task::{Assignment, Egress, EgressError, Options};
-pub use types::{AddressReport, AddressState, Claim, Desired, EgressIp};
+pub use types::{AddressReport, AddressState, Claim, Desired, EgressIp, Gateway};
 
 /// An error with its causes, on one line.
 fn in_words(error: &dyn std::error::Error) -> String {

@@ -232,7 +232,7 @@ impl Egress {
         let written = write(record.clone(), self.options.state_file.clone()).await;
         written.map_err(|error| ApplyError::NotRecorded(in_words(&error)))?;
         self.record = record;
-        self.applier.desire(desired);
+        self.applier.desire(Instant::now(), desired);
         self.policy_is_due = true;
         Ok(())
     }
@@ -295,7 +295,7 @@ fn go_on(options: &Options, incarnation: u64, applied: u64, applier: &mut Applie
                 addresses = desired.addresses.len(),
                 "going on with the recorded egress IPs"
             );
-            applier.desire(&desired);
+            applier.desire(Instant::now(), &desired);
             record.desired = Some(desired);
         }
         Some(desired) => {

@@ -33,14 +33,33 @@ pub struct EgressIp {
     pub routed: bool,
 }
 
+/// A gateway whose egress IPs the node may be given. Traffic of its sources leaves from one of them
+/// or not at all, as long as it would leave by an interface where they belong.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Gateway {
+    /// Its name.
+    pub name: String,
+    /// All its egress IPs, whoever holds them: these prefixes together, and nothing else.
+    pub egress_ips: Vec<IpNet>,
+    /// Whose traffic leaves from them.
+    pub sources: Vec<IpNet>,
+    /// Where they are configured; `None`: on the interface whose subnet holds them.
+    pub interface: Option<String>,
+    /// They are routed to the node, so that no interface is theirs: nothing is held back.
+    pub routed: bool,
+}
+
 /// All that the node shall hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Desired {
     /// The assignment epoch: the controller's term in the upper 32 bits, a counter in the lower
     /// ones.
     pub epoch: u64,
     /// The whole set.
     pub addresses: Vec<EgressIp>,
+    /// Every gateway of which the node is a candidate.
+    #[serde(default)]
+    pub gateways: Vec<Gateway>,
 }
 
 /// What became of an address.

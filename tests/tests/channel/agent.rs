@@ -83,6 +83,7 @@ fn push(epoch: u64) -> Push {
         desired: Desired {
             epoch,
             addresses: Vec::new(),
+            gateways: Vec::new(),
         },
         keys: Vec::new(),
     }

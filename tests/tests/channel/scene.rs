@@ -168,6 +168,7 @@ pub(crate) fn push(epoch: u64) -> Push {
                 interface: None,
                 routed: false,
             }],
+            gateways: Vec::new(),
         },
         keys: Vec::new(),
     }

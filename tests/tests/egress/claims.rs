@@ -7,7 +7,7 @@ use probe_user::egress::{AddressState, ApplyError, EgressIp};
 use pulsepath_tests::{eventually, run};
 
 use crate::pings::pings;
-use crate::scene::{EGRESS_IP, SOON, Scene, failover, first, seen_from, state};
+use crate::scene::{EGRESS_IP, SOON, Scene, failover, first, seen_from, set, state};
 
 #[test]
 fn a_claimed_address_is_announced_and_answers_pings() {
@@ -69,7 +69,7 @@ fn an_older_epoch_and_another_incarnation_are_refused() {
     let scene = Scene::new("stale");
     let agent = scene.start();
     agent.apply(5, vec![failover(EGRESS_IP)]);
-    let older = agent.try_apply(4, Vec::new(), 0).unwrap_err();
+    let older = agent.try_apply(set(4, Vec::new()), 0).unwrap_err();
     assert_eq!(
         older,
         ApplyError::OlderEpoch {
@@ -77,7 +77,7 @@ fn an_older_epoch_and_another_incarnation_are_refused() {
             applied: 5
         }
     );
-    let other = agent.try_apply(6, Vec::new(), 7).unwrap_err();
+    let other = agent.try_apply(set(6, Vec::new()), 7).unwrap_err();
     assert_eq!(other, ApplyError::WrongIncarnation { meant: 7, node: 1 });
     assert!(scene.address("eth0", EGRESS_IP).is_some());
 }

@@ -8,6 +8,7 @@
 mod claims;
 mod duplicates;
 mod flows;
+mod held_back;
 mod ipv6;
 mod pings;
 mod process;

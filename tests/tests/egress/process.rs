@@ -30,6 +30,7 @@ fn push(cluster: &Cluster, epoch: u64, addresses: &[&str]) -> Report {
         desired: Desired {
             epoch,
             addresses: addresses.iter().copied().map(first).collect(),
+            gateways: Vec::new(),
         },
         incarnation: None,
         keys: Vec::new(),

@@ -13,8 +13,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use probe_user::egress::{
-    AddressReport, AddressState, ApplyError, Assignment, Claim, Desired, Egress, EgressIp, Handle,
-    Options, Status,
+    AddressReport, AddressState, ApplyError, Assignment, Claim, Desired, Egress, EgressIp, Gateway,
+    Handle, Options, Status,
 };
 use pulsepath_tests::{Netns, eventually};
 use serde_json::Value;
@@ -208,11 +208,9 @@ impl Agent {
 
     pub(crate) fn try_apply(
         &self,
-        epoch: u64,
-        addresses: Vec<EgressIp>,
+        desired: Desired,
         incarnation: u64,
     ) -> Result<Status, ApplyError> {
-        let desired = Desired { epoch, addresses };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
@@ -220,7 +218,7 @@ impl Agent {
     }
 
     pub(crate) fn apply(&self, epoch: u64, addresses: Vec<EgressIp>) -> Status {
-        self.try_apply(epoch, addresses, 0).unwrap()
+        self.try_apply(set(epoch, addresses), 0).unwrap()
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -246,6 +244,30 @@ impl Drop for Agent {
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap();
         }
+    }
+}
+
+/// A set for a candidate of a gateway that has the address and the client's network.
+pub(crate) fn candidate_set(epoch: u64, addresses: Vec<EgressIp>) -> Desired {
+    let gateway = Gateway {
+        name: "g".to_owned(),
+        egress_ips: vec![format!("{EGRESS_IP}/32").parse().unwrap()],
+        sources: vec![CLIENTS.parse().unwrap()],
+        interface: None,
+        routed: false,
+    };
+    Desired {
+        gateways: vec![gateway],
+        ..set(epoch, addresses)
+    }
+}
+
+/// A set for a node that is no candidate of any gateway.
+pub(crate) fn set(epoch: u64, addresses: Vec<EgressIp>) -> Desired {
+    Desired {
+        epoch,
+        addresses,
+        gateways: Vec::new(),
     }
 }
 

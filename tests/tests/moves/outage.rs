@@ -54,9 +54,8 @@ fn a_drain_moves_the_address_with_a_short_outage_and_connections_live_on() {
     scene.drain(owner).unwrap();
     scene.await_owner(3 - owner).unwrap();
     stream.await_answers(SOME, PATIENCE).unwrap();
-    // Between release and announcement the old owner may forward what the client sends as it is,
-    // since it is still the client's next hop.
-    let report = stream.finish();
+    // Between release and announcement the old owner is still the client's next hop.
+    let report = finish(stream);
     println!("drain: outage {:.1?}, {report:?}", report.longest_gap);
     assert!(
         report.longest_gap < Duration::from_millis(500),

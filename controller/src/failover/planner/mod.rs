@@ -118,6 +118,7 @@ impl Planner {
     /// Replaces the gateways; they have passed [`check_gateways`](super::check_gateways).
     pub fn handle_gateways(&mut self, now: Reading, gateways: Vec<Gateway>) {
         let mut changed = BTreeSet::new();
+        let mut told_anew = BTreeSet::new();
         let mut before = std::mem::take(&mut self.gateways);
         for gateway in gateways {
             for address in gateway.pool.iter() {
@@ -134,6 +135,7 @@ impl Planner {
                 .is_none_or(|before| before != gateway)
             {
                 changed.extend(gateway.pool.iter());
+                told_anew.insert(gateway.name.clone());
             }
             self.gateways.insert(gateway.name.clone(), gateway);
         }
@@ -147,6 +149,9 @@ impl Planner {
         let holders: BTreeSet<Arc<str>> = changed.iter().filter_map(holder).collect();
         self.stale.extend(holders);
         self.select();
+        let candidates = |name: &String| self.candidates.get(name).into_iter().flatten();
+        self.stale
+            .extend(told_anew.iter().flat_map(candidates).cloned());
     }
 
     /// Replaces the nodes that are configured, with their labels.
@@ -292,8 +297,9 @@ impl Planner {
         entry.or_insert_with(|| Node::new(now))
     }
 
+    /// Finds the candidates anew; whoever became one, or is one no longer, is told.
     fn select(&mut self) {
-        self.candidates.clear();
+        let before = std::mem::take(&mut self.candidates);
         for gateway in self.gateways.values() {
             let selected =
                 |(_, node): &(&Arc<str>, &Node)| node.present && gateway.selects(&node.labels);
@@ -304,6 +310,16 @@ impl Planner {
                 .map(|(name, _)| name.clone());
             self.candidates
                 .insert(gateway.name.clone(), selected.collect());
+        }
+        for gateway in before.keys().chain(self.candidates.keys()) {
+            let [before, now] = [&before, &self.candidates].map(|all| {
+                all.get(gateway)
+                    .into_iter()
+                    .flatten()
+                    .collect::<BTreeSet<_>>()
+            });
+            let changed = before.symmetric_difference(&now);
+            self.stale.extend(changed.map(|name| Arc::clone(name)));
         }
     }
 }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use probe_user::egress::EgressIp;
+use probe_user::egress::{Desired, EgressIp};
 
 use super::Planner;
 use super::state::{Address, Node, Stage};
 use crate::clock::Reading;
-use crate::failover::{Event, Output, Phase, Record};
+use crate::failover::{Event, Gateway, Output, Phase, Record};
 
 impl Planner {
     /// Claims a term, if there is anything to decide about. All that were or may be told are told
@@ -32,6 +32,9 @@ impl Planner {
     /// Gives new epochs to the nodes whose set changed, and to new candidates: whoever may get an
     /// address is told, be it that it has none.
     pub(super) fn number(&mut self) {
+        if !self.claimed {
+            return;
+        }
         let candidates = self.candidates.values().flatten();
         let earlier = |node: &Node| node.epoch >> 32 != u64::from(self.term);
         let new = |name: &&Arc<str>| self.nodes.get(*name).is_some_and(earlier);
@@ -123,22 +126,35 @@ impl Planner {
         if stale.is_empty() {
             return;
         }
-        let mut sets: BTreeMap<Arc<str>, Vec<EgressIp>> =
-            stale.into_iter().map(|name| (name, Vec::new())).collect();
+        let set = |name: Arc<str>| {
+            let desired = Desired {
+                epoch: self.nodes.get(&name).map_or(0, |node| node.epoch),
+                addresses: Vec::new(),
+                gateways: Vec::new(),
+            };
+            (name, desired)
+        };
+        let mut sets: BTreeMap<Arc<str>, Desired> = stale.into_iter().map(set).collect();
         for (ip, address) in &self.addresses {
             let set = address.holder().and_then(|holder| sets.get_mut(holder));
             if let Some(set) = set {
-                set.extend(self.egress_ip(*ip, address));
+                set.addresses.extend(self.egress_ip(*ip, address));
             }
         }
-        for (node, addresses) in sets {
-            let epoch = self.nodes.get(&node).map_or(0, |node| node.epoch);
-            self.outputs.push_back(Output::Apply {
-                node,
-                epoch,
-                addresses,
-            });
+        for (gateway, candidates) in &self.candidates {
+            let Some(gateway) = self.gateways.get(gateway).map(Gateway::told) else {
+                continue;
+            };
+            for (_, set) in sets
+                .iter_mut()
+                .filter(|(name, _)| candidates.contains(*name))
+            {
+                set.gateways.push(gateway.clone());
+            }
         }
+        let told = sets.into_iter();
+        self.outputs
+            .extend(told.map(|(node, desired)| Output::Apply { node, desired }));
     }
 
     /// What the owner is told of an address; nothing if its gateway is gone, which is a reason to

@@ -24,6 +24,13 @@ fn push() -> Push {
                     ..egress_ip("fd78::100")
                 },
             ],
+            gateways: vec![Gateway {
+                name: "web".to_owned(),
+                egress_ips: vec!["10.78.0.100/31".parse().unwrap()],
+                sources: vec!["10.1.0.0/16".parse().unwrap()],
+                interface: None,
+                routed: true,
+            }],
         },
         keys: vec![NodeKey::new(1, [1; 16]), NodeKey::new(65535, [2; 16])],
     }
@@ -76,6 +83,8 @@ fn what_is_malformed_is_named() {
     assert_eq!(error, "egress IP fd78::100: claim 9 is not known");
     let error = refusal(|request| request.egress_ips[1].claim = 0);
     assert_eq!(error, "egress IP fd78::100: claim 0 is not known");
+    let error = refusal(|request| request.gateways[0].sources[0] = "10.1/33".to_owned());
+    assert!(error.contains("gateway web: \"10.1/33\""), "{error}");
     let error = refusal(|request| request.keys[1].id = 65536);
     assert_eq!(error, "probe key: id 65536 is above 65535");
     let error = refusal(|request| request.keys[0].secret.truncate(15));

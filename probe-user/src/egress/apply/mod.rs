@@ -6,6 +6,8 @@
 
 mod claim;
 mod entry;
+mod gateways;
+mod held_back;
 mod observed;
 mod policy;
 mod release;
@@ -17,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Instant;
 
+pub(super) use held_back::Range;
 pub(super) use observed::{Link, Observed, Present};
 pub(super) use policy::{PRIORITY, Policy, PolicyRoute, PolicyRule, PolicyTable, TABLES, Uplink};
 pub(super) use rules::{Ruleset, Steering};
@@ -25,6 +28,7 @@ use super::handle::ApplyError;
 use super::types::{AddressReport, AddressState, Desired, EgressIp};
 use claim::claim;
 use entry::{Entry, Held, Phase};
+use gateways::Gateways;
 use release::{RETRY, Release};
 
 /// Something to do.
@@ -58,6 +62,7 @@ pub(super) struct Applier {
     is_known: bool,
     entries: BTreeMap<IpAddr, Entry>,
     releases: BTreeMap<IpAddr, Release>,
+    gateways: Gateways,
     /// Ethernet addresses of the node itself: where `arp_ignore` is not set, its other interfaces
     /// answer for its egress IPs, and are nobody else.
     own_macs: BTreeSet<[u8; 6]>,
@@ -78,6 +83,7 @@ impl Applier {
             is_known: applied == 0,
             entries: BTreeMap::new(),
             releases: BTreeMap::new(),
+            gateways: Gateways::default(),
             own_macs: BTreeSet::new(),
             rules: None,
             rules_again: None,
@@ -99,10 +105,13 @@ impl Applier {
     }
 
     /// The node shall hold exactly this, whatever it was told before.
-    pub(super) fn desire(&mut self, desired: &Desired) {
+    pub(super) fn desire(&mut self, now: Instant, desired: &Desired) {
         self.epoch = desired.epoch;
         self.is_known = true;
         let mut before = std::mem::take(&mut self.entries);
+        let held = before.values().map(|entry| &*entry.egress_ip.gateway);
+        self.gateways
+            .replace(now, held.collect(), &desired.gateways);
         for egress_ip in &desired.addresses {
             self.releases.remove(&egress_ip.address);
             let known = before.remove(&egress_ip.address);
@@ -193,7 +202,10 @@ impl Applier {
         let leaving = self.releases.keys().copied();
         let present =
             leaving.filter(|address| observed.addresses.iter().any(|it| it.address == *address));
-        let rules = Ruleset::new(held, present);
+        let mut rules = Ruleset::new(held, present);
+        let interface = self.interface.as_deref();
+        let gateways = self.gateways.all(now);
+        rules.hold_back(gateways.map(|it| (&*it.sources, observed.exits(it, interface))));
         if self.rules.as_ref() != Some(&rules) {
             steps.push(Step::Rules(rules));
         }
@@ -337,7 +349,9 @@ impl Applier {
             .values()
             .filter_map(|entry| entry.next_wake(now));
         let releases = self.releases.values().map(|it| it.again.unwrap_or(now));
-        entries.chain(releases).chain(self.rules_again).min()
+        let rules = self.rules_again.into_iter();
+        let rules = rules.chain(self.gateways.next_wake(now));
+        entries.chain(releases).chain(rules).min()
     }
 
     /// What the node holds whose traffic leaves by an interface, and which one that is.

@@ -1,10 +1,11 @@
 //! What the core is told of the node's network, and how it chooses an interface.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::super::types::EgressIp;
+use super::super::types::{EgressIp, Gateway};
 
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,19 +49,41 @@ impl Observed {
         egress_ip: &EgressIp,
         interface: Option<&str>,
     ) -> Result<&Link, String> {
-        if egress_ip.routed {
+        let named = egress_ip.interface.as_deref().or(interface);
+        self.place(egress_ip.address, named, egress_ip.routed)
+    }
+
+    fn place(&self, address: IpAddr, named: Option<&str>, routed: bool) -> Result<&Link, String> {
+        if routed {
             let loopback = self.links.iter().find(|link| link.loopback);
             return loopback.ok_or_else(|| "there is no loopback interface".to_owned());
         }
-        if let Some(name) = egress_ip.interface.as_deref().or(interface) {
+        if let Some(name) = named {
             let named = self.links.iter().find(|link| link.name == name);
             return named.ok_or_else(|| format!("interface {name} is missing"));
         }
-        let address = egress_ip.address;
         let link = self
             .link_of_subnet(address)
             .or_else(|| self.holder(address));
         link.ok_or_else(|| format!("no interface has an address in a subnet that holds {address}"))
+    }
+
+    /// The interfaces where egress IPs of a gateway belong, each with whether those are IPv4; none
+    /// where they are routed. `interface` is the configured default.
+    pub(super) fn exits(
+        &self,
+        gateway: &Gateway,
+        interface: Option<&str>,
+    ) -> BTreeSet<(bool, &str)> {
+        let named = gateway.interface.as_deref().or(interface);
+        // A prefix of addresses that hosts may have does not reach into another subnet.
+        let ends = |prefix: &IpNet| [prefix.network(), prefix.broadcast()];
+        let exit = |address: IpAddr| {
+            let link = self.place(address, named, gateway.routed).ok()?;
+            (!link.loopback).then_some((address.is_ipv4(), link.name.as_str()))
+        };
+        let addresses = gateway.egress_ips.iter().flat_map(ends);
+        addresses.filter_map(exit).collect()
     }
 
     /// The interface that has `address` from us already.

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::super::types::EgressIp;
+use super::held_back::{Fate, Range, held_back};
 
 /// The rules, as the packet filter's adapter puts them into force: all at once, or not at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub(crate) struct Ruleset {
     pub(crate) guarded: BTreeSet<IpAddr>,
     /// Who leaves from where. The first that fits decides, so longer prefixes come first.
     pub(crate) steering: Vec<Steering>,
+    /// Whose traffic does not leave at all, by the name of the interface.
+    pub(crate) held_back: BTreeMap<String, Vec<Range>>,
 }
 
 /// Traffic of a prefix that leaves from one of some addresses.
@@ -29,7 +32,7 @@ pub(crate) struct Steering {
 
 impl Ruleset {
     pub(crate) fn is_empty(&self) -> bool {
-        self.guarded.is_empty() && self.steering.is_empty()
+        self.guarded.is_empty() && self.steering.is_empty() && self.held_back.is_empty()
     }
 
     /// The rules for `held`: egress IPs, each with the interface by which its traffic leaves.
@@ -40,7 +43,7 @@ impl Ruleset {
     ) -> Self {
         let mut ruleset = Self {
             guarded: guarded.into_iter().collect(),
-            steering: Vec::new(),
+            ..Self::default()
         };
         let mut groups: BTreeMap<_, BTreeSet<IpAddr>> = BTreeMap::new();
         for (egress_ip, out) in held {
@@ -64,5 +67,29 @@ impl Ruleset {
             });
         ruleset.steering = steering.collect();
         ruleset
+    }
+
+    /// Traffic of sources does not leave by interfaces for their family, unless it is steered.
+    pub(super) fn hold_back<'a>(
+        &mut self,
+        sources: impl IntoIterator<Item = (&'a [IpNet], BTreeSet<(bool, &'a str)>)>,
+    ) {
+        let mut exits: BTreeMap<&str, BTreeMap<IpNet, Fate>> = BTreeMap::new();
+        for (sources, outs) in sources {
+            for (ipv4, out) in outs {
+                let same_family = sources.iter().filter(|it| it.addr().is_ipv4() == ipv4);
+                let fates = same_family.map(|it| (it.trunc(), Fate::HeldBack));
+                exits.entry(out).or_default().extend(fates);
+            }
+        }
+        for (out, mut fates) in exits {
+            let here = |it: &&Steering| it.out.as_deref().is_none_or(|it| it == out);
+            let steered = self.steering.iter().filter(here);
+            fates.extend(steered.map(|it| (it.source, Fate::Steered)));
+            let ranges = held_back(&fates);
+            if !ranges.is_empty() {
+                self.held_back.insert(out.to_owned(), ranges);
+            }
+        }
     }
 }

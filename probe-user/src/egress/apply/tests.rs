@@ -1,6 +1,8 @@
+mod held_back;
+
 use std::time::Duration;
 
-use super::super::types::Claim;
+use super::super::types::{Claim, Gateway};
 use super::*;
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -10,6 +12,8 @@ const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 9];
 struct World {
     now: Instant,
     applier: Applier,
+    /// Of which the node is a candidate.
+    gateways: Vec<Gateway>,
     observed: Observed,
     log: Vec<Step>,
 }
@@ -47,6 +51,7 @@ impl World {
         Self {
             now: Instant::now(),
             applier: Applier::new(None, 0),
+            gateways: Vec::new(),
             observed: Observed {
                 links: vec![link],
                 addresses: vec![own],
@@ -60,10 +65,12 @@ impl World {
         let addresses = addresses
             .iter()
             .map(|(last, claim)| egress_ip(*last, *claim));
-        self.applier.desire(&Desired {
+        let desired = Desired {
             epoch,
             addresses: addresses.collect(),
-        });
+            gateways: self.gateways.clone(),
+        };
+        self.applier.desire(self.now, &desired);
         self.run();
     }
 
@@ -216,10 +223,11 @@ fn an_address_is_announced_at_once_and_five_more_times_over_five_seconds() {
 fn an_epoch_is_not_applied_while_something_cannot_be_released() {
     let mut world = World::new();
     world.desire(1, &[(100, Claim::Failover)]);
-    world.applier.desire(&Desired {
+    let nothing = Desired {
         epoch: 2,
-        addresses: Vec::new(),
-    });
+        ..Desired::default()
+    };
+    world.applier.desire(world.now, &nothing);
     let steps = world.applier.plan(world.now, &world.observed);
     let fails = |step: &Step| matches!(step, Step::Remove { .. });
     for step in &steps {
@@ -278,11 +286,12 @@ fn an_address_that_somebody_else_put_on_the_node_is_neither_claimed_nor_released
 fn without_rules_nothing_is_claimed_or_flushed_and_no_epoch_applied_until_they_are_in_force() {
     let mut world = World::new();
     world.desire(1, &[(100, Claim::Failover)]);
-    let addresses = vec![egress_ip(101, Claim::Failover)];
-    world.applier.desire(&Desired {
+    let another = Desired {
         epoch: 2,
-        addresses,
-    });
+        addresses: vec![egress_ip(101, Claim::Failover)],
+        gateways: Vec::new(),
+    };
+    world.applier.desire(world.now, &another);
     for step in world.applier.plan(world.now, &world.observed) {
         if world.applier.is_void(&step) {
             continue;

@@ -148,14 +148,14 @@ pub(super) fn comes_from(prefix: IpNet) -> Vec<Expression> {
     ]
 }
 
-/// The packet's destination is in the set `name`.
-pub(super) fn goes_to(family: Family, name: &str, id: u32) -> [Expression; 2] {
+/// An address of the packet is in the set `name`.
+pub(super) fn is_in_set(family: Family, field: Field, name: &str, id: u32) -> [Expression; 2] {
     let lookup = Expressions::Lookup(vec![
         Lookup::Set(name.to_owned()),
         Lookup::SourceRegister(Register::Reg1),
         Lookup::SetId(id),
     ]);
-    [load(family, Field::Destination), lookup.into()]
+    [load(family, field), lookup.into()]
 }
 
 /// The packet is dropped.

@@ -6,10 +6,11 @@
 //! libraries and cannot say `jhash`; `rustables` is GPL. Expressions that the crate does not know
 //! by name (`nat`, `hash`) it takes as plain attributes: see [`expression`].
 //!
-//! The table's two chains:
+//! The table's three chains:
 //! - `steer` (nat, postrouting) goes before the usual source NAT priority, since the first NAT chain
 //!   that decides is the only one;
-//! - `guard` (filter, input) drops what is meant for the node's own stack at an egress IP.
+//! - `guard` (filter, input) drops what is meant for the node's own stack at an egress IP;
+//! - `hold` (filter, forward) drops what would leave from another address than an egress IP.
 
 mod expression;
 mod table;

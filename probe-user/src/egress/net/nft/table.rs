@@ -4,8 +4,9 @@ use std::net::IpAddr;
 
 use netlink_packet_netfilter::nftables::{
     ChainAttribute, ChainMessage, DataAttribute, Hook, InetHookNumber, ListAttribute,
-    NfTablesMessage, RuleAttribute, RuleMessage, SetAttribute, SetElementAttribute, SetElementList,
-    SetElementMessage, SetFlags, SetMessage, TableAttribute, TableMessage,
+    NfTablesMessage, RuleAttribute, RuleMessage, SetAttribute, SetElementAttribute,
+    SetElementFlags, SetElementList, SetElementMessage, SetFlags, SetMessage, TableAttribute,
+    TableMessage,
 };
 use netlink_packet_netfilter::none::ControlMessage;
 use netlink_packet_netfilter::{
@@ -14,10 +15,10 @@ use netlink_packet_netfilter::{
 use nix::libc;
 use rtnetlink::packet_core::{NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE};
 
-use super::super::super::apply::{Ruleset, Steering};
+use super::super::super::apply::{Range, Ruleset, Steering};
 use super::super::netfilter::Message;
 use super::expression::{
-    Expression, Family, comes_from, drop_it, goes_to, is_family, is_no_icmp, leave_from,
+    Expression, Family, Field, comes_from, drop_it, is_family, is_in_set, is_no_icmp, leave_from,
     leave_from_one_of, leaves_by, octets,
 };
 use super::spread;
@@ -26,11 +27,12 @@ use super::spread;
 pub(super) const NAME: &str = "pulsepath";
 const STEER: &str = "steer";
 const GUARD: &str = "guard";
+const HOLD: &str = "hold";
 
 /// Ahead of `srcnat` (100), where kube-proxy and its like masquerade.
 const STEER_PRIORITY: i32 = 90;
 /// Ahead of `filter` (0): whoever accepts there does not accept for us.
-const GUARD_PRIORITY: i32 = -10;
+const FILTER_PRIORITY: i32 = -10;
 
 /// Data types as `nft` shows them (its `enum datatypes`); nothing to the kernel.
 const INTEGER: u32 = 4;
@@ -67,7 +69,8 @@ impl Table {
     pub(super) fn fill(&mut self, ruleset: &Ruleset) {
         self.create(NfTablesMessage::NewTable(name()));
         self.chain(STEER, "nat", InetHookNumber::PostRouting, STEER_PRIORITY);
-        self.chain(GUARD, "filter", InetHookNumber::LocalIn, GUARD_PRIORITY);
+        self.chain(GUARD, "filter", InetHookNumber::LocalIn, FILTER_PRIORITY);
+        self.chain(HOLD, "filter", InetHookNumber::Forward, FILTER_PRIORITY);
         for family in Family::ALL {
             let guarded: Vec<_> = ruleset
                 .guarded
@@ -81,6 +84,15 @@ impl Table {
         }
         for steering in &ruleset.steering {
             self.steer(steering);
+        }
+        for (out, ranges) in &ruleset.held_back {
+            for family in Family::ALL {
+                let of_family = ranges.iter().filter(|it| Family::of(it.first) == family);
+                let ranges: Vec<_> = of_family.copied().collect();
+                if !ranges.is_empty() {
+                    self.hold(family, out, &ranges);
+                }
+            }
         }
     }
 
@@ -108,7 +120,7 @@ impl Table {
         let id = self.set(name, key_of(family), elements.collect());
         let mut rule: Vec<_> = is_family(family).into();
         rule.extend(is_no_icmp(family));
-        rule.extend(goes_to(family, name, id));
+        rule.extend(is_in_set(family, Field::Destination, name, id));
         rule.push(drop_it());
         self.rule(GUARD, rule);
     }
@@ -136,6 +148,19 @@ impl Table {
             rule.extend(leave_from_one_of(family, &name, id));
         }
         self.rule(STEER, rule);
+    }
+
+    fn hold(&mut self, family: Family, out: &str, ranges: &[Range]) {
+        let name = format!("{HOLD}{}", self.sets);
+        let elements = ranges.iter().flat_map(elements_of).collect();
+        let mut shape = key_of(family);
+        shape.push(SetAttribute::Flags(SetFlags::Interval));
+        let id = self.set(&name, shape, elements);
+        let mut rule: Vec<_> = is_family(family).into();
+        rule.extend(leaves_by(out));
+        rule.extend(is_in_set(family, Field::Source, &name, id));
+        rule.push(drop_it());
+        self.rule(HOLD, rule);
     }
 
     fn chain(&mut self, chain: &str, kind: &str, hook: InetHookNumber, priority: i32) {
@@ -200,6 +225,27 @@ impl Table {
         message.header.flags |= flags;
         self.messages.push(message);
     }
+}
+
+/// A range begins with its first address and ends before the next one behind it, if there is any.
+fn elements_of(range: &Range) -> Vec<Vec<SetElementAttribute>> {
+    let first = vec![SetElementAttribute::Key(value(octets(range.first)))];
+    let behind = match range.last {
+        IpAddr::V4(last) => u32::from(last)
+            .checked_add(1)
+            .map(|it| it.to_be_bytes().into()),
+        IpAddr::V6(last) => u128::from(last)
+            .checked_add(1)
+            .map(|it| it.to_be_bytes().into()),
+    };
+    let end = behind.map(|behind| {
+        let flags = SetElementFlags::IntervalEnd;
+        vec![
+            SetElementAttribute::Key(value(behind)),
+            SetElementAttribute::Flags(flags),
+        ]
+    });
+    [first].into_iter().chain(end).collect()
 }
 
 /// Asks for every rule of our table.
