@@ -102,10 +102,10 @@ mod programs {
         ) else {
             return xdp_action::XDP_ABORTED;
         };
-        if !packet.verifies(&key) {
+        let Some(reply) = packet.answered(&ANSWER, &key) else {
             return xdp_action::XDP_DROP;
-        }
-        packet.answer(&ANSWER, &key);
+        };
+        *packet = reply;
         xdp_action::XDP_TX
     }
 

@@ -5,6 +5,7 @@
 //! programs and tested, byte for byte, on the host. It holds no loader, no socket and no clock.
 
 #![no_std]
+#![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
 
 #[cfg(any(test, feature = "testing"))]
 extern crate std;

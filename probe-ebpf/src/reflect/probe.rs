@@ -70,9 +70,8 @@ pub fn answer(
         return Err(Outcome::WrongTarget);
     }
     let key = find_key(packet.key_id(), node).ok_or(Outcome::UnknownKey)?;
-    if !packet.verifies(&key) {
-        return Err(Outcome::WrongMac);
-    }
+    // The reply is made before the request is known to be genuine, since both MACs are computed at
+    // once: what has an effect must wait until then.
     let beat = node.beat().ok_or(Outcome::Unconfigured)?;
     let assignment = node.assignment().ok_or(Outcome::Unconfigured)?;
     let now = node.now();
@@ -90,7 +89,7 @@ pub fn answer(
         beat_age_ms: beat.age_ms(now),
         tunnel_age_ms: NEVER,
     };
-    packet.answer(&answer, &key);
+    *packet = packet.answered(&answer, &key).ok_or(Outcome::WrongMac)?;
     Ok(now)
 }
 

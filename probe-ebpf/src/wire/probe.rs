@@ -82,36 +82,42 @@ impl ProbePacket {
         self.tail[word] = Word::new(value);
     }
 
-    /// The tag over everything before it.
+    /// What the MAC covers, as SipHash takes it.
     #[inline(always)]
-    const fn tag(&self, key: &SipKey) -> u64 {
-        let [b0, b1, b2, b3, b4] = self.base.words;
-        let [t0, t1, t2, t3, t4, t5, t6] = self.tail;
+    const fn signed(&self) -> [u64; SIGNED_LEN / 8] {
+        let [b0, b1, b2, b3, b4] = &self.base.words;
+        let [t0, t1, t2, t3, t4, t5, t6] = &self.tail;
+        [
+            b0.to_sip(),
+            b1.to_sip(),
+            b2.to_sip(),
+            b3.to_sip(),
+            b4.to_sip(),
+            t0.to_sip(),
+            t1.to_sip(),
+            t2.to_sip(),
+            t3.to_sip(),
+            t4.to_sip(),
+            t5.to_sip(),
+            t6.to_sip(),
+        ]
+    }
+
+    fn tag(&self, key: &SipKey) -> u64 {
         let mut state = siphash::State::new(key);
-        state.absorb(b0.to_sip());
-        state.absorb(b1.to_sip());
-        state.absorb(b2.to_sip());
-        state.absorb(b3.to_sip());
-        state.absorb(b4.to_sip());
-        state.absorb(t0.to_sip());
-        state.absorb(t1.to_sip());
-        state.absorb(t2.to_sip());
-        state.absorb(t3.to_sip());
-        state.absorb(t4.to_sip());
-        state.absorb(t5.to_sip());
-        state.absorb(t6.to_sip());
+        for word in self.signed() {
+            state.absorb(word);
+        }
         state.finish(SIGNED_LEN)
     }
 
     /// Whether the MAC is the one that `key` gives.
-    #[inline(always)]
-    pub const fn verifies(&self, key: &SipKey) -> bool {
+    pub fn verifies(&self, key: &SipKey) -> bool {
         self.mac.to_sip() == self.tag(key)
     }
 
     /// Writes the MAC.
-    #[inline(always)]
-    pub const fn sign(&mut self, key: &SipKey) {
+    pub fn sign(&mut self, key: &SipKey) {
         self.mac = Word::from_sip(self.tag(key));
     }
 
@@ -289,24 +295,52 @@ pub struct Answer {
 }
 
 impl ProbePacket {
-    /// Turns a request into its signed reply.
+    /// The signed reply to a request, if the request's MAC is right.
+    ///
+    /// Both MACs are computed side by side: each is a chain in which every instruction waits for the
+    /// one before, so that a processor has room for two at a time.
     #[inline(always)]
-    pub const fn answer(&mut self, answer: &Answer, key: &SipKey) {
-        self.base
+    pub fn answered(&self, answer: &Answer, key: &SipKey) -> Option<Self> {
+        let mut reply = self.unsigned_reply(answer);
+        let (mut expected, mut tag) = (siphash::State::new(key), siphash::State::new(key));
+        let [a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11] = self.signed();
+        let [b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11] = reply.signed();
+        macro_rules! absorb {
+            ($($a:ident $b:ident),*) => {$( expected.absorb($a); tag.absorb($b); )*};
+        }
+        absorb!(a0 b0, a1 b1, a2 b2, a3 b3, a4 b4, a5 b5, a6 b6, a7 b7, a8 b8, a9 b9, a10 b10, a11 b11);
+        if self.mac.to_sip() != expected.finish(SIGNED_LEN) {
+            return None;
+        }
+        reply.mac = Word::from_sip(tag.finish(SIGNED_LEN));
+        Some(reply)
+    }
+
+    /// Turns a request, whoever signed it, into its signed reply.
+    pub fn answer(&mut self, answer: &Answer, key: &SipKey) {
+        *self = self.unsigned_reply(answer);
+        self.sign(key);
+    }
+
+    #[inline(always)]
+    fn unsigned_reply(&self, answer: &Answer) -> Self {
+        let mut reply = *self;
+        reply
+            .base
             .answer(answer.received, answer.sent, answer.error_estimate);
-        self.set(
+        reply.set(
             0,
             ((answer.ttl as u64) << 56) | ((TLV_TYPE as u64) << 16) | TLV_LENGTH as u64,
         );
-        self.set(1, value_head(answer.flags, self.key_id(), answer.lease_ms));
-        self.set(3, answer.epoch);
-        self.set(4, answer.incarnation);
-        self.set(5, answer.node_time);
-        self.set(
+        reply.set(1, value_head(answer.flags, self.key_id(), answer.lease_ms));
+        reply.set(3, answer.epoch);
+        reply.set(4, answer.incarnation);
+        reply.set(5, answer.node_time);
+        reply.set(
             6,
             ((answer.beat_age_ms as u64) << 32) | answer.tunnel_age_ms as u64,
         );
-        self.sign(key);
+        reply
     }
 }
 
