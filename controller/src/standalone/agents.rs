@@ -159,3 +159,121 @@ impl Agents {
         channel.pool.set_state(name, node.state);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use probe_user::channel::{self, Bound, Refusal, Report};
+    use probe_user::keys::ClusterKeys;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// A node that passes on what it is told.
+    struct Told(mpsc::UnboundedSender<Push>);
+
+    impl channel::Node for Told {
+        async fn apply(&self, push: Push) -> Result<Report, Refusal> {
+            // An error means that nobody looks any more.
+            let _ = self.0.send(push);
+            Ok(channel::Node::report(self))
+        }
+
+        fn report(&self) -> Report {
+            Report {
+                applied_epoch: 1,
+                incarnation: 0,
+                addresses: Vec::new(),
+            }
+        }
+    }
+
+    /// A node n1 that is told something, and what it is told.
+    async fn told(incarnation: Option<u64>) -> (Agents, mpsc::UnboundedReceiver<Push>) {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let bound = Bound::bind(any, Security::Plaintext).await.unwrap();
+        let (sender, told) = mpsc::unbounded_channel();
+        let mut agents = Agents::new(Some(Security::Plaintext), bound.local_addr().port());
+        tokio::spawn(bound.run(Told(sender)));
+        agents.follow(vec![spec(1)]);
+        agents.observe(&sighting(incarnation));
+        agents.tell("n1", Desired::default()).unwrap();
+        (agents, told)
+    }
+
+    fn spec(key: u16) -> NodeSpec {
+        NodeSpec {
+            name: "n1".to_owned(),
+            addresses: vec![[127, 0, 0, 1].into()],
+            labels: Default::default(),
+            keys: ClusterKeys::generate(key).unwrap().node_keys("n1"),
+            problem: None,
+        }
+    }
+
+    fn sighting(incarnation: Option<u64>) -> Sighting {
+        Sighting {
+            node: "n1".to_owned(),
+            state: State::Available,
+            heard: None,
+            incarnation,
+        }
+    }
+
+    async fn next(told: &mut mpsc::UnboundedReceiver<Push>) -> Push {
+        let next = tokio::time::timeout(PATIENCE, told.recv()).await;
+        next.unwrap().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_push_names_the_incarnation_that_was_heard_last() {
+        let (mut agents, mut told) = told(Some(7)).await;
+        assert_eq!(next(&mut told).await.incarnation, Some(7));
+        agents.observe(&sighting(Some(8)));
+        assert_eq!(next(&mut told).await.incarnation, Some(8));
+        agents.observe(&sighting(None));
+        // Not because of that, but since everyone is told again after a while.
+        assert_eq!(next(&mut told).await.incarnation, Some(8));
+    }
+
+    #[tokio::test]
+    async fn a_node_that_was_never_heard_is_told_whatever_its_incarnation_is() {
+        let (_agents, mut told) = told(None).await;
+        assert_eq!(next(&mut told).await.incarnation, None);
+    }
+
+    #[tokio::test]
+    async fn a_node_whose_keys_are_replaced_is_told_them() {
+        let (mut agents, mut told) = told(Some(7)).await;
+        assert_eq!(next(&mut told).await.keys[0].id, 1);
+        agents.follow(vec![spec(2)]);
+        assert_eq!(next(&mut told).await.keys[0].id, 2);
+    }
+
+    #[tokio::test]
+    async fn a_deleted_node_is_forgotten_once_it_holds_nothing() {
+        let (mut agents, mut told) = told(Some(7)).await;
+        next(&mut told).await;
+        agents.follow(Vec::new());
+        let answer = tokio::time::timeout(PATIENCE, agents.answer()).await;
+        assert_eq!(agents.nodes.len(), 1);
+        agents.handle_answer(&answer.unwrap().unwrap());
+        // The answer is to another epoch: what it was told last it may hold still.
+        assert_eq!(agents.nodes.len(), 1);
+        agents
+            .tell(
+                "n1",
+                Desired {
+                    epoch: 1,
+                    ..Desired::default()
+                },
+            )
+            .unwrap();
+        while !agents.nodes.is_empty() {
+            let answer = tokio::time::timeout(PATIENCE, agents.answer()).await;
+            agents.handle_answer(&answer.unwrap().unwrap());
+        }
+    }
+}

@@ -7,4 +7,5 @@ mod agent;
 mod certificates;
 mod consumers;
 mod pool;
+mod reach;
 mod scene;

@@ -5,6 +5,7 @@
     reason = "helpers of tests panic like the tests themselves"
 )]
 
+mod incarnation;
 mod outage;
 mod sequence;
 
