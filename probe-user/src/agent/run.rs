@@ -40,9 +40,7 @@ pub(super) async fn run(settings: Settings) -> Result<()> {
     let mut agent = Agent::start(settings, &keys)?;
     let egress = egress::start(&agent.settings, &agent.reflector)?;
     let (stop, http) = agent.serve_http(egress.clone()).await?;
-    if let Some(listen) = agent.settings.grpc_health.listen {
-        grpc_health::start(listen, agent.serving.subscribe()).await?;
-    }
+    grpc_health::start(&agent.settings.grpc_health, agent.serving.subscribe()).await?;
     let control = Control::start(&agent.settings, egress).await?;
     let outcome = agent.work(&mut signals, http, control).await;
     // The server hears of it by losing the sender.

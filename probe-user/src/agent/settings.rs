@@ -18,7 +18,7 @@ pub use egress::{DEFAULT_STATE_FILE, EgressSettings};
 pub use source::SourcePrefix;
 
 use super::cli::DEFAULT_PIN_DIR;
-use crate::channel::SecurityChoice;
+use crate::channel::{CertFiles, SecurityChoice};
 use crate::kernel::{AttachSetting, KernelLogLevel};
 use crate::logging::LogFormat;
 use crate::settings::{HumanDuration, Invalid, Validate};
@@ -223,6 +223,27 @@ impl ControlSettings {
 pub struct GrpcHealthSettings {
     /// Where it listens; `None`: it is off.
     pub listen: Option<SocketAddr>,
+    /// Its certificate; without one it is served without TLS.
+    pub cert_file: Option<PathBuf>,
+    /// The certificate's key, mode 0600.
+    pub key_file: Option<PathBuf>,
+}
+
+impl GrpcHealthSettings {
+    /// The certificate's files; `None`: no TLS.
+    pub(super) fn certificate(&self) -> Result<Option<CertFiles>, Invalid> {
+        let missing = match (&self.cert_file, &self.key_file) {
+            (None, None) => return Ok(None),
+            (Some(cert), Some(key)) => {
+                let [cert, key] = [cert, key].map(PathBuf::clone);
+                return Ok(Some(CertFiles { cert, key }));
+            }
+            (None, Some(_)) => "grpc_health.cert_file",
+            (Some(_), None) => "grpc_health.key_file",
+        };
+        let accepted = "cert_file and key_file are needed together";
+        Err(Invalid::new(missing, "unset", accepted))
+    }
 }
 
 /// The HTTP server.
@@ -261,6 +282,7 @@ impl Validate for Settings {
         self.validate_sources()?;
         self.validate_beat()?;
         self.control.security()?;
+        self.grpc_health.certificate()?;
         self.validate_checks()
     }
 }

@@ -1,8 +1,10 @@
 //! The control channel, over which a controller tells a node's agent what to hold.
 //!
 //! [`proto`] is what travels; everyone else deals in plain types: [`Push`], [`Report`], and those of
-//! [`crate::egress`]. Both sides' TLS is here; what a controller needs besides is in its own crate.
+//! [`crate::egress`]. Both sides' TLS is here, and that of the agent's other servers; what a
+//! controller needs besides is in its own crate.
 
+pub(crate) mod accept;
 mod identity;
 mod message;
 mod server;
@@ -15,7 +17,7 @@ pub use message::{Malformed, Push, Report};
 pub use server::{Bound, Security, ServeError};
 pub use service::{Node, Refusal};
 pub use settings::SecurityChoice;
-pub use tls::{Credentials, TlsError, TlsFiles};
+pub use tls::{CertFiles, Credentials, ServerCertificate, TlsError, TlsFiles};
 
 /// Messages and services, generated from `proto/agent.proto`.
 #[expect(

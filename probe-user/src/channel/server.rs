@@ -1,31 +1,23 @@
-//! Accepts controllers.
+//! Serves controllers.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::Stream;
-use futures_util::stream;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
+use tokio::net::TcpListener;
 use tonic::transport::Server as Http2;
-use tracing::{debug, warn};
+use tracing::warn;
 
 use super::proto::agent_server::AgentServer;
 use super::service::Service;
-use super::{Credentials, Node};
+use super::{Credentials, Node, accept};
 
-/// A peer that has not shown who it is after this time is given up.
-const HANDSHAKE: Duration = Duration::from_secs(5);
-/// So many peers may be showing who they are at once; more are turned away.
-const HANDSHAKES: usize = 256;
 /// How often a connection is asked whether its peer is still there, and for how long.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// Pause after the system could not accept a connection, so that the log is not flooded.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What it is called in the log.
+const CHANNEL: &str = "the control channel";
 
 /// How a controller and an agent make sure of each other.
 #[derive(Clone)]
@@ -105,85 +97,18 @@ impl Bound {
         let router = server.add_service(AgentServer::new(Service(node)));
         let served = match self.security {
             Security::Plaintext => {
-                router
-                    .serve_with_incoming(plain_connections(self.listener))
-                    .await
+                let connections = accept::plain(self.listener, CHANNEL);
+                router.serve_with_incoming(connections).await
             }
             Security::Mutual(credentials) => {
-                let (accepted, connections) = mpsc::channel(1);
-                let serve = router.serve_with_incoming(received(connections));
-                tokio::select! {
-                    served = serve => served,
-                    () = accept(self.listener, credentials, accepted) => Ok(()),
-                }
+                let config = move || credentials.server();
+                let connections = accept::secured(self.listener, CHANNEL, config);
+                router.serve_with_incoming(connections).await
             }
         };
         served.map_err(|source| ServeError::Serve {
             listen: self.local,
             source,
         })
-    }
-}
-
-fn plain_connections(listener: TcpListener) -> impl Stream<Item = io::Result<TcpStream>> {
-    stream::unfold(listener, |listener| async {
-        let (connection, _) = next(&listener).await;
-        Some((Ok(connection), listener))
-    })
-}
-
-fn received(
-    connections: mpsc::Receiver<TlsStream<TcpStream>>,
-) -> impl Stream<Item = io::Result<TlsStream<TcpStream>>> {
-    stream::unfold(connections, |mut connections| async {
-        let connection = connections.recv().await?;
-        Some((Ok(connection), connections))
-    })
-}
-
-/// Accepts connections for ever. A peer that takes its time holds no other up.
-async fn accept(
-    listener: TcpListener,
-    credentials: Arc<Credentials>,
-    accepted: mpsc::Sender<TlsStream<TcpStream>>,
-) {
-    let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
-    loop {
-        let (connection, peer) = next(&listener).await;
-        let Ok(permit) = handshakes.clone().try_acquire_owned() else {
-            warn!(%peer, "turned away: too many peers have not shown who they are");
-            continue;
-        };
-        let acceptor = TlsAcceptor::from(credentials.server());
-        let accepted = accepted.clone();
-        tokio::spawn(async move {
-            let handshake = tokio::time::timeout(HANDSHAKE, acceptor.accept(connection)).await;
-            drop(permit);
-            match handshake {
-                Ok(Ok(connection)) => {
-                    debug!(%peer, "a controller has connected");
-                    // An error means that the server has ended.
-                    let _ = accepted.send(connection).await;
-                }
-                Ok(Err(error)) => warn!(%peer, %error, "turned away on the control channel"),
-                Err(_) => warn!(%peer, "turned away: it has not shown who it is in time"),
-            }
-        });
-    }
-}
-
-async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {
-    loop {
-        match listener.accept().await {
-            Ok((connection, peer)) => {
-                // Without it requests wait for acknowledgements; if it fails, they do.
-                let _ = connection.set_nodelay(true);
-                return (connection, peer);
-            }
-            Err(error) => {
-                warn!(%error, "cannot accept a connection on the control channel");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
     }
 }

@@ -6,6 +6,7 @@
 mod agent;
 mod certificates;
 mod consumers;
+mod health;
 mod pool;
 mod reach;
 mod scene;

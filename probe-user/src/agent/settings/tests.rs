@@ -89,3 +89,10 @@ fn checks_have_names_of_their_own() {
     let check = "{ name = 'cni', kind = 'tcp', target = 'localhost:1' }";
     assert_refused(&format!("checks = [{check}, {check}]"), &["checks[1].name"]);
 }
+
+#[test]
+fn a_certificate_of_grpc_health_needs_its_key_and_the_other_way_round() {
+    with_interface("grpc_health = { cert_file = 'a.crt', key_file = 'a.key' }").unwrap();
+    assert_refused("grpc_health.cert_file = 'a.crt'", &["grpc_health.key_file"]);
+    assert_refused("grpc_health.key_file = 'a.key'", &["grpc_health.cert_file"]);
+}

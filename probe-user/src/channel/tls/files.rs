@@ -25,6 +25,15 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
+/// Where the certificate and the key of a server are that anybody may call, both in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertFiles {
+    /// The server's certificate, and those between it and the authority.
+    pub cert: PathBuf,
+    /// Its key; nobody but its owner may read it.
+    pub key: PathBuf,
+}
+
 /// Why TLS cannot be used as configured.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -78,11 +87,16 @@ pub enum TlsError {
     },
 }
 
-/// What the files hold.
-pub(super) struct Material {
-    pub(super) roots: Roots,
+/// A certificate with those above it, and its key.
+pub(super) struct Pair {
     pub(super) chain: Vec<CertificateDer<'static>>,
     pub(super) key: PrivateKeyDer<'static>,
+}
+
+/// What a daemon's files hold.
+pub(super) struct Material {
+    pub(super) roots: Roots,
+    pub(super) own: Pair,
 }
 
 /// What tells that a file has been replaced or rewritten.
@@ -103,14 +117,24 @@ impl From<Metadata> for FileStamp {
     }
 }
 
-/// What tells that any of the files has changed; a file that is missing has no stamp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp([Option<FileStamp>; 3]);
+/// What tells that any of some files has changed; a file that is missing has no stamp.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stamp(Vec<Option<FileStamp>>);
+
+impl Stamp {
+    pub(super) fn of(files: &[&Path]) -> Self {
+        let stamp = |path: &&Path| fs::metadata(path).ok().map(FileStamp::from);
+        Self(files.iter().map(stamp).collect())
+    }
+}
 
 impl TlsFiles {
-    pub(super) fn stamp(&self) -> Stamp {
-        let stamp = |path: &PathBuf| fs::metadata(path).ok().map(FileStamp::from);
-        Stamp([&self.ca, &self.cert, &self.key].map(stamp))
+    /// Those of the daemon's own certificate.
+    pub(super) fn own(&self) -> CertFiles {
+        CertFiles {
+            cert: self.cert.clone(),
+            key: self.key.clone(),
+        }
     }
 
     pub(super) fn read(&self) -> Result<Material, TlsError> {
@@ -125,17 +149,25 @@ impl TlsFiles {
         }
         Ok(Material {
             roots: Arc::new(roots),
-            chain: certificates(&self.cert)?,
-            key: private_key(&self.key)?,
+            own: self.own().read()?,
         })
     }
+}
 
+impl CertFiles {
     pub(super) fn unusable(&self, source: rustls::Error) -> TlsError {
         TlsError::Unusable {
             cert: self.cert.clone(),
             key: self.key.clone(),
             source,
         }
+    }
+
+    pub(super) fn read(&self) -> Result<Pair, TlsError> {
+        Ok(Pair {
+            chain: certificates(&self.cert)?,
+            key: private_key(&self.key)?,
+        })
     }
 }
 

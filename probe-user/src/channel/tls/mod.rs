@@ -1,10 +1,12 @@
 //! Mutual TLS 1.3 between controllers and agents, both of one private authority.
 //!
 //! Names of hosts play no part: a node's certificate holds the node's name and a controller's its
-//! role (see [`Identity`]), and each side accepts nobody but the one it expects.
+//! role (see [`Identity`]), and each side accepts nobody but the one it expects. Besides, the TLS of
+//! servers that anybody may call.
 
 mod credentials;
 mod files;
+mod followed;
 mod verify;
 
 use std::sync::Arc;
@@ -13,11 +15,11 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::server::NoServerSessionStorage;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-pub use credentials::Credentials;
-pub use files::{TlsError, TlsFiles};
+pub use credentials::{Credentials, ServerCertificate};
+pub use files::{CertFiles, TlsError, TlsFiles};
 
 use super::Identity;
-use files::Material;
+use files::{Material, Pair};
 use verify::{Controllers, OneNode};
 
 /// The protocol that is negotiated (ALPN).
@@ -28,17 +30,27 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 /// For an agent: accepts controllers.
-fn server_config(material: &Material) -> Result<ServerConfig, rustls::Error> {
+fn mutual_server_config(material: &Material) -> Result<ServerConfig, rustls::Error> {
     let provider = provider();
     let verifier = Controllers::new(material.roots.clone(), provider.clone())?;
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_client_cert_verifier(Arc::new(verifier))
-        .with_single_cert(material.chain.clone(), material.key.clone_key())?;
+        .with_single_cert(material.own.chain.clone(), material.own.key.clone_key())?;
     config.alpn_protocols = vec![HTTP2.to_vec()];
     // A resumed session would not look at the peer's certificate again.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+/// For a server that anybody may call.
+fn server_config(pair: &Pair) -> Result<ServerConfig, rustls::Error> {
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_no_client_auth()
+        .with_single_cert(pair.chain.clone(), pair.key.clone_key())?;
+    config.alpn_protocols = vec![HTTP2.to_vec()];
     Ok(config)
 }
 
@@ -51,7 +63,7 @@ fn client_config(material: &Material, node: &str) -> Result<ClientConfig, rustls
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_client_auth_cert(material.chain.clone(), material.key.clone_key())?;
+        .with_client_auth_cert(material.own.chain.clone(), material.own.key.clone_key())?;
     config.alpn_protocols = vec![HTTP2.to_vec()];
     config.resumption = rustls::client::Resumption::disabled();
     Ok(config)
