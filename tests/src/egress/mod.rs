@@ -14,6 +14,7 @@
 //! ND, and follows it when the new owner announces itself. Nothing at the client changes when it
 //! moves.
 
+mod answers;
 mod connection;
 mod scene;
 mod stream;
@@ -22,6 +23,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anyhow::Result;
 
+pub use self::answers::Gap;
 pub use self::connection::Connection;
 pub use self::scene::{PATIENCE, Scene, Setup};
 pub use self::stream::{Stream, StreamReport};

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 
+use super::answers::{Answers, Gap};
 use super::{External, Family};
 use crate::within;
 
@@ -43,10 +44,14 @@ struct Shared {
     sources: Mutex<BTreeMap<IpAddr, u64>>,
 }
 
-#[derive(Debug, Default)]
-struct Answers {
-    last: Option<Instant>,
-    longest_gap: Duration,
+impl Shared {
+    fn answers(&self) -> MutexGuard<'_, Answers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sources(&self) -> MutexGuard<'_, BTreeMap<IpAddr, u64>> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What the client, and the server, saw of a stream.
@@ -104,6 +109,27 @@ impl Stream {
         self.shared.answered.load(Ordering::Relaxed)
     }
 
+    /// How many datagrams the client has sent: the sequence number of the next.
+    pub fn sent(&self) -> u64 {
+        self.shared.sent.load(Ordering::Relaxed)
+    }
+
+    /// Of the first `sent` datagrams, those that have not come back yet.
+    pub fn missing_of(&self, sent: u64) -> u64 {
+        self.shared.answers().missing_before(sent)
+    }
+
+    /// The times in which datagrams were lost or answers late, in order, but not a time that is not
+    /// over yet.
+    pub fn gaps(&self) -> Vec<Gap> {
+        self.shared.answers().gaps().to_vec()
+    }
+
+    /// Addresses that the server has seen, and how often.
+    pub fn sources(&self) -> BTreeMap<IpAddr, u64> {
+        self.shared.sources().clone()
+    }
+
     /// Waits until `count` more datagrams have come back.
     ///
     /// # Errors
@@ -118,18 +144,13 @@ impl Stream {
     pub fn finish(mut self) -> StreamReport {
         self.shared.silent.store(true, Ordering::Relaxed);
         // What is missing then is lost, and the report says so.
-        let _ = within(GRACE, || {
-            self.answered() == self.shared.sent.load(Ordering::Relaxed)
-        });
+        let _ = within(GRACE, || self.answered() == self.sent());
         self.join();
-        let lock = self.shared.answers.lock();
         StreamReport {
-            sent: self.shared.sent.load(Ordering::Relaxed),
+            sent: self.sent(),
             answered: self.answered(),
-            longest_gap: lock.unwrap_or_else(PoisonError::into_inner).longest_gap,
-            sources: (self.shared.sources.lock())
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone(),
+            longest_gap: self.shared.answers().longest_gap(),
+            sources: self.sources(),
         }
     }
 
@@ -193,11 +214,7 @@ fn echo(socket: &UdpSocket, shared: &Shared) {
         let Ok((length, from)) = socket.recv_from(&mut buffer) else {
             continue;
         };
-        let sources = shared.sources.lock();
-        *sources
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry(from.ip())
-            .or_default() += 1;
+        *shared.sources().entry(from.ip()).or_default() += 1;
         // As above.
         let _ = socket.send_to(&buffer[..length], from);
     }
@@ -209,12 +226,8 @@ fn receive(socket: &UdpSocket, shared: &Shared) {
         if socket.recv(&mut buffer).is_err() || buffer == TRIAL {
             continue;
         }
-        let now = Instant::now();
-        let answers = shared.answers.lock();
-        let mut answers = answers.unwrap_or_else(PoisonError::into_inner);
-        if let Some(last) = answers.last.replace(now) {
-            answers.longest_gap = answers.longest_gap.max(now - last);
-        }
+        let sequence = u64::from_be_bytes(buffer);
+        shared.answers().note(Instant::now(), sequence);
         shared.answered.fetch_add(1, Ordering::Relaxed);
     }
 }
