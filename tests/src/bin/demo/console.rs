@@ -1,6 +1,7 @@
 //! The live story, for people.
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use controller::api::{State, Transition};
 
@@ -35,20 +36,21 @@ impl Console {
 
     /// Something was done or found.
     pub(crate) fn tell(&self, what: &str) {
-        let time = format!("{:>8}", seconds(self.clock.now()));
+        self.tell_at(self.clock.now(), what);
+    }
+
+    /// Something was done or found at `time`.
+    pub(crate) fn tell_at(&self, time: Duration, what: &str) {
+        let time = format!("{:>8}", seconds(time));
         println!("{}  {what}", self.paint(DIM, &time));
     }
 
     /// The controller changed its mind about a node.
     pub(crate) fn transition(&self, transition: &Transition) {
-        let time = format!("{:>8}", seconds(self.clock.at_system(transition.at.0)));
-        println!(
-            "{}  controller: {} {} -> {}",
-            self.paint(DIM, &time),
-            transition.node,
-            self.state(transition.from),
-            self.state(transition.to),
-        );
+        let from = self.state(transition.from);
+        let to = self.state(transition.to);
+        let what = format!("controller: {} {from} -> {to}", transition.node);
+        self.tell_at(self.clock.at_system(transition.at.0), &what);
     }
 
     /// Something was measured and judged.

@@ -1,13 +1,16 @@
-//! `cargo xtask demo`: three nodes and a controller, what happens to them, and what is noticed.
+//! `cargo xtask demo`: three nodes and a controller, a client behind an egress IP, what happens to
+//! them, and what is noticed.
 //!
-//! `scene` holds the processes and namespaces, `story` what happens, `watcher` and `probing` observe
-//! it, `report` and `timeline` show it.
+//! `scene` says who plays, `story` what happens; `watcher`, `ownership`, `probing` and `client`
+//! observe it, `report` and `timeline` show it.
 
 #![forbid(unsafe_code)]
 
+mod client;
 mod clock;
 mod console;
 mod keep;
+mod ownership;
 mod probing;
 mod report;
 mod scene;
@@ -23,12 +26,10 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use pulsepath_tests::egress::Scene;
 use pulsepath_tests::{Signal, leftovers};
 
-use crate::report::Report;
-use crate::scene::Scene;
 use crate::story::{Interrupted, Story};
-use crate::timeline::Timeline;
 
 /// What a shell expects of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
@@ -73,15 +74,12 @@ fn main() -> Result<ExitCode> {
 
 /// Whether everything was as expected.
 fn run(arguments: &Arguments, interrupted: &AtomicBool) -> Result<bool> {
-    let mut scene = Scene::new()?;
-    let (report, timeline) = tell(&mut scene, interrupted).inspect_err(|error| {
-        if !error.is::<Interrupted>() {
-            eprintln!("\nWhat the daemons say:\n{}", scene.logs());
-        }
-    })?;
-    let picture = write(&arguments.output, &timeline.svg())?;
-    println!("\n{report}");
-    let verdict = if report.all_right() {
+    let mut scene = scene::new()?;
+    let mut story = tell(&mut scene, interrupted)?;
+    let picture = write(&arguments.output, &story.timeline().svg())?;
+    println!("\n{}", story.report());
+    let all_right = story.report().all_right();
+    let verdict = if all_right {
         "Everything"
     } else {
         "NOT everything"
@@ -89,16 +87,22 @@ fn run(arguments: &Arguments, interrupted: &AtomicBool) -> Result<bool> {
     println!("{verdict} is as expected.");
     println!("The story as a picture: {}", picture.display());
     if arguments.keep {
-        keep::invite(&scene)?;
-        keep::wait(interrupted);
+        keep::invite(story.scene())?;
+        keep::wait(&mut story, interrupted);
     }
-    Ok(report.all_right())
+    Ok(all_right)
 }
 
-fn tell(scene: &mut Scene, interrupted: &AtomicBool) -> Result<(Report, Timeline)> {
+/// The whole story; if it breaks off, what the daemons said until then.
+fn tell<'a>(scene: &'a mut Scene, interrupted: &'a AtomicBool) -> Result<Story<'a>> {
     let mut story = Story::begin(scene, interrupted)?;
-    story.go_on()?;
-    Ok(story.end())
+    if let Err(error) = story.go_on() {
+        if !error.is::<Interrupted>() {
+            eprintln!("\nWhat the daemons say:\n{}", story.scene().logs());
+        }
+        return Err(error);
+    }
+    Ok(story)
 }
 
 fn write(directory: &Path, svg: &str) -> Result<PathBuf> {

@@ -1,24 +1,33 @@
-//! Who plays: three nodes with an agent each, and a controller on the first.
+//! Who plays: three nodes with an agent each, a controller on the first, and a client and a server
+//! that only gateways connect.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, ensure};
-use pulsepath_tests::{Cluster, Node, Process, run, within};
+use anyhow::{Context, Result, ensure};
+use pulsepath_tests::egress::{Scene, Setup};
+use pulsepath_tests::{Node, run};
 
 /// How many nodes there are.
 pub(crate) const NODES: u8 = 3;
 /// The node on which the controller lives.
 pub(crate) const CONTROLLER: u8 = 1;
-/// The node whose agent is killed and upgraded.
+/// The node whose agent is killed and upgraded, and which is the first to own the egress IP.
 pub(crate) const AGENT: u8 = 2;
-/// The node whose link is cut.
+/// The node whose link is cut, and which is the second to own the egress IP.
 pub(crate) const LINK: u8 = 3;
 
-/// How long a daemon may take until it is ready.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The nodes and segments, without any process yet. Nobody is a gateway before the story says so.
+pub(crate) fn new() -> Result<Scene> {
+    let setup = Setup {
+        nodes: NODES,
+        candidates: Vec::new(),
+        controller: CONTROLLER,
+        settings: "profile = \"default\"".into(),
+        ..Setup::default()
+    };
+    Scene::new("demo", setup)
+}
 
 /// An attachment: the link stays, the program behind it changes with an upgrade.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,93 +41,9 @@ pub(crate) struct Attachment {
 }
 
 impl Attachment {
-    /// Whether this is `old` with another program.
-    pub(crate) fn replaces(&self, old: &Self) -> bool {
-        self.pin == old.pin && self.link == old.link && self.program != old.program
-    }
-}
-
-/// The processes and, below them, the nodes. Dropped in this order.
-pub(crate) struct Scene {
-    controller: Option<Process>,
-    agents: BTreeMap<u8, Process>,
-    cluster: Cluster,
-}
-
-impl Scene {
-    /// The nodes, without any process yet.
-    pub(crate) fn new() -> Result<Self> {
-        let cluster = Cluster::new("demo", NODES)?;
-        Ok(Self {
-            controller: None,
-            agents: BTreeMap::new(),
-            cluster,
-        })
-    }
-
-    /// The nodes.
-    pub(crate) fn cluster(&self) -> &Cluster {
-        &self.cluster
-    }
-
-    /// Node `index`.
-    pub(crate) fn node(&self, index: u8) -> &Node {
-        self.cluster.node(index)
-    }
-
-    /// The node of the controller.
-    pub(crate) fn controller_node(&self) -> &Node {
-        self.node(CONTROLLER)
-    }
-
-    /// Starts the agent of node `index`, without waiting for it.
-    pub(crate) fn start_agent(&mut self, index: u8) -> Result<()> {
-        let node = self.cluster.node(index);
-        let agent = node.spawn_agent(&node.agent_config(""))?;
-        self.agents.insert(index, agent);
-        Ok(())
-    }
-
-    /// Waits until the agent of node `index` is ready.
-    pub(crate) fn await_agent(&mut self, index: u8) -> Result<()> {
-        let node = self.cluster.node(index);
-        let agent = self
-            .agents
-            .get_mut(&index)
-            .context("this agent was not started")?;
-        await_ready(agent, || Ok(node.agent_http("/ready")?.status))
-            .with_context(|| format!("agent of {}", node.name()))
-    }
-
-    /// The agent of node `index`, which runs no more after this.
-    pub(crate) fn take_agent(&mut self, index: u8) -> Result<Process> {
-        self.agents
-            .remove(&index)
-            .context("this agent does not run")
-    }
-
-    /// Starts the controller and waits until it is ready.
-    pub(crate) fn start_controller(&mut self) -> Result<()> {
-        let config = self.cluster.controller_config("profile = \"default\"");
-        let node = self.cluster.node(CONTROLLER);
-        let controller = self.controller.insert(node.spawn_controller(&config)?);
-        await_ready(controller, || Ok(node.controller_http("/live")?.status)).context("controller")
-    }
-
-    /// Fails if a process that should run has ended.
-    pub(crate) fn check_alive(&mut self) -> Result<()> {
-        let agents = self.agents.values_mut();
-        for process in agents.chain(&mut self.controller) {
-            if let Some(status) = process.exited() {
-                return Err(anyhow!("a daemon ended: {status}\n{}", process.log()));
-            }
-        }
-        Ok(())
-    }
-
-    /// The attachments of node `index`, ordered by pin, as `bpftool` sees them.
-    pub(crate) fn attachments(&self, index: u8) -> Result<Vec<Attachment>> {
-        let pins = self.node(index).pin_dir().join("v1");
+    /// The attachments of `node`, ordered by pin, as `bpftool` sees them.
+    pub(crate) fn all_of(node: &Node) -> Result<Vec<Self>> {
+        let pins = node.pin_dir().join("v1");
         let entries = fs::read_dir(&pins).with_context(|| format!("read {}", pins.display()))?;
         let mut attachments = Vec::new();
         for entry in entries {
@@ -129,7 +54,7 @@ impl Scene {
                 bpftool
                     .args(["--json", "link", "show", "pinned"])
                     .arg(entry.path());
-                attachments.push(parse_link(pin, &run(&mut bpftool)?)?);
+                attachments.push(Self::parse(pin, &run(&mut bpftool)?)?);
             }
         }
         ensure!(
@@ -141,44 +66,26 @@ impl Scene {
         Ok(attachments)
     }
 
-    /// What the daemons that run have written, for a story that went wrong.
-    pub(crate) fn logs(&self) -> String {
-        let agents = self.agents.values();
-        agents
-            .chain(&self.controller)
-            .map(Process::log)
-            .collect::<Vec<_>>()
-            .join("\n")
+    /// Whether this is `old` with another program.
+    pub(crate) fn replaces(&self, old: &Self) -> bool {
+        self.pin == old.pin && self.link == old.link && self.program != old.program
     }
-}
 
-fn await_ready(process: &mut Process, mut status: impl FnMut() -> Result<u16>) -> Result<()> {
-    let outcome = within(PATIENCE, || match (process.exited(), status()) {
-        (Some(status), _) => Ok(Some(status)),
-        (None, Ok(200)) => Ok(None),
-        (None, answer) => Err(answer),
-    });
-    match outcome {
-        Ok(None) => Ok(()),
-        Ok(Some(status)) => Err(anyhow!("ended at once: {status}\n{}", process.log())),
-        Err(reason) => Err(anyhow!("not ready: {reason}\n{}", process.log())),
+    fn parse(pin: String, json: &str) -> Result<Self> {
+        let value: serde_json::Value = serde_json::from_str(json)?;
+        // Of one link bpftool prints either the object or a list of it, depending on its version.
+        let link = value.get(0).unwrap_or(&value);
+        let number = |key: &str| {
+            link[key]
+                .as_u64()
+                .with_context(|| format!("no {key}: {json}"))
+        };
+        Ok(Self {
+            pin,
+            link: number("id")?,
+            program: number("prog_id")?,
+        })
     }
-}
-
-fn parse_link(pin: String, json: &str) -> Result<Attachment> {
-    let value: serde_json::Value = serde_json::from_str(json)?;
-    // Of one link bpftool prints either the object or a list of it, depending on its version.
-    let link = value.get(0).unwrap_or(&value);
-    let number = |key: &str| {
-        link[key]
-            .as_u64()
-            .with_context(|| format!("no {key}: {json}"))
-    };
-    Ok(Attachment {
-        pin,
-        link: number("id")?,
-        program: number("prog_id")?,
-    })
 }
 
 #[cfg(test)]
@@ -194,7 +101,8 @@ mod tests {
         };
         let json = r#"{"id":7,"type":"xdp","prog_id":42}"#;
         for json in [json.to_owned(), format!("[{json}]")] {
-            assert_eq!(parse_link("link_2_xdp".into(), &json).unwrap(), expected);
+            let parsed = Attachment::parse("link_2_xdp".into(), &json).unwrap();
+            assert_eq!(parsed, expected);
         }
     }
 }

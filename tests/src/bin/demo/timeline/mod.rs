@@ -1,13 +1,18 @@
-//! The story as a picture: one lane per node, its states as bands, what was done to it as marks.
+//! The story as a picture: one lane per node, its states as bands, what was done to it as marks; and
+//! a lane for the egress IP, with its owners.
 //!
 //! Pure: observations in, SVG out.
+
+mod svg;
 
 use std::fmt::{self, Write};
 use std::time::Duration;
 
 use controller::api::State;
 
-const WIDTH: f64 = 1180.0;
+use self::svg::{centred, escape, line, rect, text};
+
+const WIDTH: f64 = 1480.0;
 const LEFT: f64 = 150.0;
 const RIGHT: f64 = 30.0;
 const TITLE_HEIGHT: f64 = 74.0;
@@ -19,6 +24,8 @@ const AXIS_HEIGHT: f64 = 44.0;
 const LEGEND_HEIGHT: f64 = 40.0;
 /// Width of a character of the small font; on the safe side.
 const CHARACTER: f64 = 7.0;
+/// Likewise of the smallest.
+const SMALL_CHARACTER: f64 = 6.5;
 
 const STYLE: &str = "\
 text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;font-size:13px;\
@@ -27,24 +34,55 @@ fill:#1f2933}\
 .quiet{fill:#616e7c}\
 .lane{font-size:15px;font-weight:600}\
 .band{font-size:12px;font-weight:600;fill:#fff}\
+.gap{font-size:11px;fill:#616e7c}\
 .axis{stroke:#cbd2d9;stroke-width:1}\
 .grid{stroke:#e4e7eb;stroke-width:1}\
 .mark{stroke:#3e4c59;stroke-width:1;stroke-dasharray:3 3}\
 .dot{fill:#1f2933}";
 
-/// One node's life.
+/// What a lane shows of a stretch of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Band {
+    /// A node's state.
+    State(State),
+    /// The node that owns the egress IP; none: nobody.
+    Owner(Option<String>),
+}
+
+impl Band {
+    fn label(&self) -> &str {
+        match self {
+            Self::State(state) => state.as_str(),
+            Self::Owner(owner) => owner.as_deref().unwrap_or("nobody"),
+        }
+    }
+
+    fn colour(&self) -> &'static str {
+        match self {
+            Self::State(state) => colour(*state),
+            Self::Owner(None) => colour(State::Unknown),
+            Self::Owner(Some(name)) => {
+                let sum = name.bytes().fold(0, |sum, byte| sum + usize::from(byte));
+                OWNERS[sum % OWNERS.len()]
+            }
+        }
+    }
+}
+
+/// A node's life, or the egress IP's.
 pub(crate) struct Lane {
     /// Its name.
     pub(crate) name: String,
     /// What it is, in few words.
     pub(crate) role: String,
-    /// When it got into which state, in order.
-    pub(crate) states: Vec<(Duration, State)>,
-    /// From when to when its kernel answered, in order.
+    /// What began when, in order; each lasts until the next.
+    pub(crate) bands: Vec<(Duration, Band)>,
+    /// From when to when its kernel answered, or packets through it came back, in order.
     pub(crate) answers: Vec<(Duration, Duration)>,
 }
 
 /// Something that was done.
+#[derive(Clone)]
 pub(crate) struct Mark {
     /// When.
     pub(crate) at: Duration,
@@ -154,24 +192,34 @@ impl Timeline {
         text(out, 24.0, y + 32.0, "lane", &lane.name)?;
         text(out, 24.0, y + 51.0, "quiet", &lane.role)?;
         let band = y + 14.0;
-        for (index, (from, state)) in lane.states.iter().enumerate() {
-            let until = lane.states.get(index + 1).map_or(self.end, |next| next.0);
+        for (index, (from, what)) in lane.bands.iter().enumerate() {
+            let until = lane.bands.get(index + 1).map_or(self.end, |next| next.0);
             let (x, width) = (self.x(*from), self.x(until) - self.x(*from));
-            rect(out, (x, band), (width, BAND_HEIGHT), colour(*state))?;
-            let label = format!("{state} {:.2} s", (until - *from).as_secs_f64());
-            let label = if fits(&label, width) {
-                label
-            } else {
-                state.to_string()
-            };
-            if fits(&label, width) {
-                centred(out, x + width / 2.0, band + 22.0, "band", &label)?;
+            rect(out, (x, band), (width, BAND_HEIGHT), what.colour())?;
+            let lasts = until.saturating_sub(*from).as_secs_f64();
+            let label = format!("{} {lasts:.2} s", what.label());
+            let labels = [label.as_str(), what.label()];
+            if let Some(label) = labels.into_iter().find(|label| fits(label, width)) {
+                centred(out, x + width / 2.0, band + 22.0, "band", label)?;
             }
         }
         for (from, until) in &lane.answers {
             let x = self.x(*from);
             let size = ((self.x(*until) - x).max(0.5), PROBE_HEIGHT);
             rect(out, (x, band + BAND_HEIGHT + 4.0), size, ANSWERED)?;
+        }
+        self.draw_gaps(out, lane, band + BAND_HEIGHT + 4.0 + PROBE_HEIGHT)
+    }
+
+    /// Says how long it was silent, where there is room for that.
+    fn draw_gaps(&self, out: &mut String, lane: &Lane, y: f64) -> fmt::Result {
+        for pair in lane.answers.windows(2) {
+            let (from, until) = (pair[0].1, pair[1].0);
+            let label = format!("{:.2} s", until.saturating_sub(from).as_secs_f64());
+            let (left, right) = (self.x(from), self.x(until));
+            if label.chars().count() as f64 * SMALL_CHARACTER <= right - left {
+                centred(out, (left + right) / 2.0, y, "gap", &label)?;
+            }
         }
         Ok(())
     }
@@ -189,8 +237,10 @@ impl Timeline {
     }
 }
 
-/// The colour of what a kernel answered.
+/// The colour of what was answered.
 const ANSWERED: &str = "#7b8794";
+/// The colours of owners.
+const OWNERS: [&str; 3] = ["#2d6cdf", "#8b4fc6", "#0f8b8d"];
 
 fn colour(state: State) -> &'static str {
     match state {
@@ -218,7 +268,11 @@ fn draw_legend(out: &mut String, y: f64) -> fmt::Result {
             BAND_HEIGHT / 2.0,
             "UNREACHABLE: no dataplane",
         ),
-        (ANSWERED, PROBE_HEIGHT, "kernel answers 1 kHz probes"),
+        (
+            ANSWERED,
+            PROBE_HEIGHT,
+            "answers, 1,000 a second: of kernels to probes, to the client through the egress IP",
+        ),
     ];
     let mut x = LEFT;
     for (fill, height, label) in entries {
@@ -231,42 +285,6 @@ fn draw_legend(out: &mut String, y: f64) -> fmt::Result {
 
 fn fits(label: &str, width: f64) -> bool {
     label.chars().count() as f64 * (CHARACTER + 1.0) + 8.0 <= width
-}
-
-fn text(out: &mut String, x: f64, y: f64, class: &str, text: &str) -> fmt::Result {
-    let text = escape(text);
-    writeln!(
-        out,
-        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>"
-    )
-}
-
-fn centred(out: &mut String, x: f64, y: f64, class: &str, text: &str) -> fmt::Result {
-    let text = escape(text);
-    writeln!(
-        out,
-        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{text}</text>"
-    )
-}
-
-fn rect(out: &mut String, (x, y): (f64, f64), (w, h): (f64, f64), fill: &str) -> fmt::Result {
-    writeln!(
-        out,
-        "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\" fill=\"{fill}\"/>"
-    )
-}
-
-fn line(out: &mut String, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) -> fmt::Result {
-    writeln!(
-        out,
-        "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
-    )
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -292,7 +310,10 @@ mod tests {
             lanes: vec![Lane {
                 name: "n1".into(),
                 role: "node".into(),
-                states: vec![(at(500), State::Available), (at(5_000), State::Unreachable)],
+                bands: vec![
+                    (at(500), Band::State(State::Available)),
+                    (at(5_000), Band::State(State::Unreachable)),
+                ],
                 answers: vec![(at(0), at(4_000))],
             }],
             marks,
@@ -318,13 +339,31 @@ mod tests {
     }
 
     #[test]
+    fn a_silence_is_labelled_with_its_length_where_there_is_room() {
+        let mut timeline = timeline(Vec::new());
+        timeline.lanes[0].answers = vec![
+            (at(0), at(4_000)),
+            (at(5_080), at(7_000)),
+            (at(7_020), at(9_000)),
+        ];
+        let svg = timeline.svg();
+        assert!(svg.contains("1.08 s") && !svg.contains("0.02 s"), "{svg}");
+    }
+
+    #[test]
+    fn owners_are_told_apart() {
+        let owner = |name: &str| Band::Owner(Some(name.into())).colour();
+        assert_ne!(owner("n2"), owner("n3"));
+    }
+
+    #[test]
     fn text_is_escaped() {
         let svg = timeline(Vec::new()).svg();
         assert!(svg.contains("A &lt;title&gt; &amp; more"), "{svg}");
     }
 
     #[test]
-    fn a_state_lasts_until_the_next_one_and_the_last_until_the_end() {
+    fn a_band_lasts_until_the_next_one_and_the_last_until_the_end() {
         let svg = timeline(Vec::new()).svg();
         assert!(
             svg.contains("AVAILABLE 4.50 s") && svg.contains("UNREACHABLE 5.00 s"),
