@@ -32,7 +32,7 @@ const KEEP_ALIVE_S: u32 = 1;
 const LANES_PER_CPU: usize = 8;
 /// Whoever takes longer to connect goes on, but others need not wait for it: this is far longer than
 /// a handshake takes, and short for those who wait behind agents that hang.
-const LANE_TIME: Duration = Duration::from_millis(100);
+const LANE_TIME: Duration = Duration::from_millis(50);
 
 /// What a connection runs over.
 trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}

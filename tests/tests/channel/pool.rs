@@ -22,8 +22,9 @@ const MUTE: usize = 50;
 /// So many answer at first, and then hang with the call in their hands.
 const HANGING: usize = 50;
 
-/// How long it may take to tell those that do not hang.
-const WARM: Duration = Duration::from_secs(1);
+/// How long it may take to tell those that do not hang, connections included. What is promised is
+/// promised of optimised code.
+const SOON: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 1 });
 
 fn name(index: usize) -> String {
     format!("n{index}")
@@ -74,7 +75,7 @@ async fn applied(
                 waiting.remove(&*answer.node);
             }
             other => assert!(
-                begin.elapsed() < PATIENCE,
+                begin.elapsed() < SOON.max(PATIENCE),
                 "{} are not applied; {}: {other:?}",
                 waiting.len(),
                 answer.node
@@ -94,39 +95,29 @@ async fn of_a_thousand_agents_a_hundred_hang_and_hold_no_other_up() {
     allow_many_files();
     let authority = Authority::new();
     let security = (0..AGENTS).map(|index| mutual(authority.node(&name(index))));
-    let (hang, hanging) = watch::channel(false);
+    let (hang, hanging) = watch::channel(true);
     let addresses = serve_all(security.collect(), hanging);
     let (mut pool, mut answers) = AgentPool::new(authority.controller());
-    let mut tell = |nodes: Range<usize>, epoch| {
+    let mut tell = |epoch| {
         let begin = Instant::now();
-        for index in nodes {
-            pool.set_desired(&name(index), vec![addresses[index]], push(epoch));
+        for (index, address) in addresses.iter().enumerate() {
+            pool.set_desired(&name(index), vec![*address], push(epoch));
         }
         begin
     };
 
-    tell(0..MUTE, 1);
-    for first in (MUTE..AGENTS).step_by(MUTE) {
-        // All of them are on one thread here, and would miss their time limits together.
-        let nodes = first..first + MUTE;
-        let begin = tell(nodes.clone(), 1);
-        applied(&mut answers, 1, nodes, begin).await;
-    }
-    hang.send(true).unwrap();
-    let mut warm = Duration::MAX;
-    let mut epoch = 1;
-    // Other work on this machine may delay a round; an agent that held others up would delay all.
-    while warm > WARM && epoch < 5 {
-        epoch += 1;
-        let begin = tell(0..AGENTS, epoch);
-        warm = applied(&mut answers, epoch, MUTE + HANGING..AGENTS, begin).await;
-    }
-    let round = epoch - 1;
-    println!("900 applied beside 100 that hang after {warm:?}, in round {round}");
-    assert!(warm <= WARM, "{warm:?}");
+    let well = MUTE + HANGING..AGENTS;
+    let begin = tell(1);
+    let cold = applied(&mut answers, 1, well.clone(), begin).await;
+    let begin = tell(2);
+    let warm = applied(&mut answers, 2, well, begin).await;
+    println!(
+        "900 applied beside 100 that hang after {cold:.2?}, and once connected after {warm:.2?}"
+    );
+    assert!(cold <= SOON && warm <= SOON, "{cold:?}, {warm:?}");
 
     hang.send(false).unwrap();
-    applied(&mut answers, epoch, MUTE..MUTE + HANGING, Instant::now()).await;
+    applied(&mut answers, 2, MUTE..MUTE + HANGING, Instant::now()).await;
 }
 
 #[tokio::test]
