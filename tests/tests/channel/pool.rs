@@ -121,6 +121,26 @@ async fn of_a_thousand_agents_a_hundred_hang_and_hold_no_other_up() {
 }
 
 #[tokio::test]
+async fn agents_that_hang_while_they_are_connected_to_do_not_keep_others_waiting() {
+    let authority = Authority::new();
+    // It accepts connections as far as the kernel does that for it.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mute = listener.local_addr().unwrap();
+    let well = serve(WillingNode::healthy(), mutual(authority.node("n0"))).await;
+    let (mut pool, mut answers) = AgentPool::new(authority.controller());
+    // Twice as many as are connected to at once.
+    let crowd = 16 * thread::available_parallelism().unwrap().get();
+    for index in 1..=crowd {
+        pool.set_desired(&name(index), vec![mute], push(1));
+    }
+    pool.set_desired(&name(0), vec![well], push(1));
+    let took = applied(&mut answers, 1, 0..1, Instant::now()).await;
+    println!("connected behind {crowd} that hang after {took:.2?}");
+    // Those are given up after five seconds.
+    assert!(took < Duration::from_secs(4), "{took:?}");
+}
+
+#[tokio::test]
 async fn an_agent_that_does_not_answer_is_reported_and_tried_at_its_other_address() {
     let authority = Authority::new();
     let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap();
