@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use futures_util::stream::Stream;
 use futures_util::{FutureExt, StreamExt};
 use rtnetlink::MulticastGroup;
+use rtnetlink::sys::AsyncSocket;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tracing::{debug, info, warn};
@@ -103,8 +104,13 @@ impl Egress {
             MulticastGroup::Ipv4Ifaddr,
             MulticastGroup::Ipv6Ifaddr,
         ];
-        let (connection, route, messages) =
+        let (mut connection, route, messages) =
             rtnetlink::new_multicast_connection(&groups).map_err(EgressError::Netlink)?;
+        let socket = connection.socket_mut().socket_ref();
+        // What a request for routes says is a filter from then on.
+        socket
+            .set_netlink_get_strict_chk(true)
+            .map_err(EgressError::Netlink)?;
         let incarnation = assignment.incarnation().map_err(EgressError::Assignment)?;
         let applied = assignment
             .applied_epoch()

@@ -20,16 +20,33 @@ const OURS: RouteProtocol = RouteProtocol::Other(b'p');
 
 const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
 
-/// The node's default routes, save ours. Lists every route: not for each and every occasion.
-pub(crate) async fn uplinks(handle: &Handle) -> Result<Vec<Uplink>, NetError> {
-    let routes = routes(handle).await?;
+/// The node's default routes, save ours: those of the table `main`, and whatever leaves by `links`.
+/// The kernel cannot be asked for default routes alone, so that all others are listed, too.
+pub(crate) async fn uplinks(
+    handle: &Handle,
+    links: &BTreeSet<u32>,
+) -> Result<Vec<Uplink>, NetError> {
+    let mut main = RouteMessage::default();
+    main.header.kind = RouteType::Unicast;
+    main.header.table = RouteHeader::RT_TABLE_MAIN;
+    let mut routes = defaults(handle, &main).await?;
+    for &link in links {
+        let mut by_link = RouteMessage::default();
+        by_link.header.kind = RouteType::Unicast;
+        by_link.attributes = vec![RouteAttribute::Oif(link)];
+        let elsewhere = |it: &RouteMessage| it.header.table != RouteHeader::RT_TABLE_MAIN;
+        let found = defaults(handle, &by_link).await?;
+        routes.extend(found.into_iter().filter(elsewhere));
+    }
     let others = routes.iter().filter(|it| it.header.protocol != OURS);
     Ok(others.flat_map(uplinks_of).collect())
 }
 
 /// Makes our rules and routes what `policy` says: new ones first, so that no packet falls between.
 pub(crate) async fn replace(handle: &Handle, policy: &Policy) -> Result<(), NetError> {
-    let routes = routes(handle).await?;
+    let mut ours = RouteMessage::default();
+    ours.header.protocol = OURS;
+    let routes = defaults(handle, &ours).await?;
     let routes: BTreeSet<_> = routes.iter().filter_map(our_route).collect();
     let rules = rules(handle).await?;
     for route in policy.routes.difference(&routes) {
@@ -77,10 +94,12 @@ fn failed(action: &'static str) -> impl FnOnce(rtnetlink::Error) -> NetError {
     }
 }
 
-async fn routes(handle: &Handle) -> Result<Vec<RouteMessage>, NetError> {
+/// The default routes of both families among those that the kernel lists: those that `filter` fits,
+/// if the socket has strict checking, else all.
+async fn defaults(handle: &Handle, filter: &RouteMessage) -> Result<Vec<RouteMessage>, NetError> {
     let mut all = Vec::new();
     for family in FAMILIES {
-        let mut message = RouteMessage::default();
+        let mut message = filter.clone();
         message.header.address_family = family;
         let routes: Vec<_> = handle
             .route()

@@ -58,7 +58,8 @@ impl Egress {
             return Ok(());
         }
         let uplinks = if is_steered {
-            policy::uplinks(&self.route).await?
+            let links = self.applier.steered().map(|(_, link)| link).collect();
+            policy::uplinks(&self.route, &links).await?
         } else {
             Vec::new()
         };
