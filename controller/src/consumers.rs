@@ -4,14 +4,17 @@
 //! changed, never what, and asks for the present state then: a slow consumer misses history, never
 //! the outcome. Nodes that interest nobody are not probed.
 
+mod register;
 mod watcher;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+pub(crate) use self::register::Affected;
+use self::register::{Entry, Register};
 pub use self::watcher::{Changes, Watcher};
 use crate::health::State;
 use crate::monitor::Board;
@@ -22,13 +25,6 @@ pub enum Interest {
     /// All that are configured, now or later.
     All,
     /// Those with these names, configured or not.
-    Nodes(BTreeSet<String>),
-}
-
-/// Nodes for which the interest may have changed.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Affected {
-    All,
     Nodes(BTreeSet<String>),
 }
 
@@ -43,26 +39,6 @@ struct Shared {
     register: Mutex<Register>,
     /// Wakes the monitor, which has to begin or end probing.
     wake: Box<dyn Fn() + Send + Sync>,
-}
-
-#[derive(Default)]
-struct Register {
-    next: u64,
-    /// How often anyone has been told of a node.
-    version: u64,
-    consumers: BTreeMap<u64, Entry>,
-    /// How many are interested in all nodes.
-    all: usize,
-    /// How many are interested in a node by name.
-    named: HashMap<String, usize>,
-    affected: Option<Affected>,
-}
-
-struct Entry {
-    interest: Interest,
-    changed: Arc<Notify>,
-    /// Which nodes changed, if the consumer wants to know.
-    names: Option<BTreeSet<String>>,
 }
 
 impl Consumers {
@@ -218,64 +194,6 @@ impl Shared {
     }
 }
 
-impl Register {
-    fn count(&mut self, interest: &Interest) {
-        match interest {
-            Interest::All => {
-                self.all += 1;
-                if self.all == 1 {
-                    self.affected = Some(Affected::All);
-                }
-            }
-            Interest::Nodes(names) => {
-                for name in names {
-                    let count = self.named.entry(name.clone()).or_default();
-                    *count += 1;
-                    if *count == 1 {
-                        self.affect(name);
-                    }
-                }
-            }
-        }
-    }
-
-    fn discount(&mut self, interest: &Interest) {
-        match interest {
-            Interest::All => {
-                self.all -= 1;
-                if self.all == 0 {
-                    self.affected = Some(Affected::All);
-                }
-            }
-            Interest::Nodes(names) => {
-                for name in names {
-                    let Some(count) = self.named.get_mut(name) else {
-                        continue;
-                    };
-                    *count -= 1;
-                    if *count == 0 {
-                        self.named.remove(name);
-                        self.affect(name);
-                    }
-                }
-            }
-        }
-    }
-
-    fn affect(&mut self, name: &str) {
-        if self.all > 0 {
-            return;
-        }
-        match &mut self.affected {
-            Some(Affected::All) => {}
-            Some(Affected::Nodes(names)) => {
-                names.insert(name.to_owned());
-            }
-            None => self.affected = Some(Affected::Nodes(BTreeSet::from([name.to_owned()]))),
-        }
-    }
-}
-
 /// A registered consumer; dropping it deregisters.
 pub struct Consumer {
     id: u64,
@@ -318,109 +236,4 @@ impl Drop for Consumer {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use futures_util::FutureExt;
-
-    use super::*;
-
-    fn consumers() -> Consumers {
-        Consumers::new(Arc::default(), || {})
-    }
-
-    fn nodes(names: &[&str]) -> Interest {
-        Interest::Nodes(names.iter().map(|name| (*name).to_owned()).collect())
-    }
-
-    fn is_told(consumer: &Consumer) -> bool {
-        consumer.changed().now_or_never().is_some()
-    }
-
-    #[test]
-    fn a_node_is_wanted_as_long_as_anyone_is_interested_in_it() {
-        let consumers = consumers();
-        let first = consumers.register("first");
-        let second = consumers.register("second");
-        assert!(!consumers.want("n1"));
-        first.set_interest(nodes(&["n1"]));
-        second.set_interest(nodes(&["n1", "n2"]));
-        drop(first);
-        assert!(consumers.want("n1"));
-        second.set_interest(nodes(&["n2"]));
-        assert!(!consumers.want("n1"));
-        assert!(consumers.want("n2"));
-    }
-
-    #[test]
-    fn interest_in_all_includes_every_node() {
-        let consumers = consumers();
-        let consumer = consumers.register("all");
-        consumer.set_interest(Interest::All);
-        assert!(consumers.want("whatever"));
-        drop(consumer);
-        assert!(!consumers.want("whatever"));
-    }
-
-    #[test]
-    fn only_nodes_whose_first_or_last_interest_it_is_are_affected() {
-        let consumers = consumers();
-        let first = consumers.register("first");
-        let second = consumers.register("second");
-        first.set_interest(nodes(&["n1"]));
-        assert_eq!(
-            consumers.take_affected(),
-            Some(Affected::Nodes(["n1".to_owned()].into()))
-        );
-        second.set_interest(nodes(&["n1", "n2"]));
-        assert_eq!(
-            consumers.take_affected(),
-            Some(Affected::Nodes(["n2".to_owned()].into()))
-        );
-        first.set_interest(Interest::All);
-        assert_eq!(consumers.take_affected(), Some(Affected::All));
-        drop(second);
-        assert_eq!(consumers.take_affected(), None);
-    }
-
-    #[test]
-    fn the_monitor_is_woken_when_interest_changes() {
-        let woken = Arc::new(AtomicUsize::new(0));
-        let count = woken.clone();
-        let wake = move || {
-            count.fetch_add(1, Ordering::Relaxed);
-        };
-        let consumers = Consumers::new(Arc::default(), wake);
-        let consumer = consumers.register("one");
-        assert_eq!(woken.load(Ordering::Relaxed), 0);
-        consumer.set_interest(Interest::All);
-        assert_eq!(woken.load(Ordering::Relaxed), 1);
-    }
-
-    #[test]
-    fn a_consumer_is_told_of_its_nodes_and_of_no_other() {
-        let consumers = consumers();
-        let consumer = consumers.register("one");
-        consumer.set_interest(nodes(&["n1"]));
-        consumers.tell("n2");
-        assert!(!is_told(&consumer));
-        consumers.tell("n1");
-        assert!(is_told(&consumer));
-    }
-
-    #[test]
-    fn many_changes_are_told_once() {
-        let consumers = consumers();
-        let consumer = consumers.register("one");
-        consumer.set_interest(Interest::All);
-        consumers.tell("n1");
-        consumers.tell("n2");
-        assert!(is_told(&consumer));
-        assert!(!is_told(&consumer));
-    }
-
-    #[test]
-    fn a_node_that_nobody_configured_is_unknown() {
-        assert_eq!(consumers().register("one").state("nobody"), State::Unknown);
-    }
-}
+mod tests;
