@@ -188,6 +188,16 @@ impl Cluster {
             .map(drop)
     }
 
+    /// As [`Self::set_link`], of many nodes as nearly at once as one program can do it.
+    ///
+    /// # Errors
+    /// `ip` fails.
+    pub fn set_links(&self, indices: impl IntoIterator<Item = u8>, state: LinkState) -> Result<()> {
+        let line = |index| format!("link set {} {state}\n", self.node(index).port());
+        self.hub
+            .ip_batch(&indices.into_iter().map(line).collect::<String>())
+    }
+
     /// Drops every packet of one direction of node `index`'s link.
     ///
     /// # Errors

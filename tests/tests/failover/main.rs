@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
+mod flapping;
 mod holds;
 mod restarts;
 mod sequences;

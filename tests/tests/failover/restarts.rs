@@ -7,24 +7,16 @@ use crate::world::{PATIENCE, World};
 
 const POOL: &str = "egress_ips = ['10.77.0.100-10.77.0.105']";
 
-fn owners(world: &World) -> Vec<Option<String>> {
-    world
-        .addresses()
-        .into_iter()
-        .map(|address| address.owner)
-        .collect()
-}
-
 #[test]
 fn a_new_controller_moves_nothing_and_decides_in_the_next_term() {
     let mut world = World::new("restart", 2, POOL);
     world.await_assigned(6);
-    let (before, term) = (owners(&world), world.gateways().failover.term);
+    let (before, term) = (world.owners(), world.gateways().failover.term);
     world.restart_controller();
     for index in 1..=2 {
         world.await_state(index, State::Available);
     }
-    assert_eq!(owners(&world), before);
+    assert_eq!(world.owners(), before);
     assert_eq!(world.gateways().failover.term, term + 1);
 }
 
@@ -32,15 +24,15 @@ fn a_new_controller_moves_nothing_and_decides_in_the_next_term() {
 fn killed_agents_move_nothing() {
     let mut world = World::new("kill", 2, POOL);
     world.await_assigned(6);
-    let before = owners(&world);
+    let before = world.owners();
     for index in 1..=2 {
         world.kill_agent(index);
         world.await_state(index, State::Unavailable);
-        assert_eq!(owners(&world), before);
+        assert_eq!(world.owners(), before);
         world.start_agent(index);
         world.await_state(index, State::Available);
     }
-    assert_eq!(owners(&world), before);
+    assert_eq!(world.owners(), before);
     assert!(!world.metrics().contains("pulsepath_failovers_total{"));
 }
 
@@ -52,7 +44,7 @@ fn a_drain_outlives_the_controller() {
     world.restart_controller();
     world.await_state(2, State::Available);
     eventually(PATIENCE, || {
-        let owners = owners(&world);
+        let owners = world.owners();
         let moved = owners.iter().all(|owner| owner.as_deref() == Some("n2"));
         if moved { Ok(()) } else { Err(owners) }
     });

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use controller::api::{EgressIp, Explanation, GatewayList, Node, State};
@@ -9,15 +10,27 @@ use pulsepath_tests::{Cluster, LinkState, Process, eventually};
 
 /// Far longer than anything takes that is waited for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+/// The same, for the first moments of dozens of agents on a busy machine.
+const PATIENCE_WITH_MANY: Duration = Duration::from_secs(90);
 /// Fast, so that tests are; nobody is damped, however often it is cut.
 const SETTINGS: &str = "period = '50ms'\ntimeout = '500ms'\ncontrol.plaintext = true\n\
                         failover.damping.count = 0\n";
+/// Slower: so many nodes would keep a machine busy.
+const SETTINGS_OF_MANY: &str = "period = '400ms'\ntimeout = '2s'\ncontrol.plaintext = true\n\
+                                failover.damping.count = 0\n";
+/// Patient, for the same reason.
+const AGENTS_OF_MANY: &str = "beat.period = '500ms'\nbeat.timeout = '3s'\n";
 
+/// The processes and, below them, the nodes. Dropped in this order, so that logs can be shown.
 pub(crate) struct World {
-    pub(crate) cluster: Cluster,
     agents: BTreeMap<u8, Process>,
     controller: Option<Process>,
+    pub(crate) cluster: Cluster,
     gateways: u8,
+    /// The controller's settings.
+    settings: String,
+    /// The agents' further settings.
+    agent_settings: String,
     /// What the gateway has besides its name and selector.
     gateway: String,
     unselected: BTreeSet<u8>,
@@ -27,17 +40,38 @@ impl World {
     /// `gateways` nodes with agents, selected by a gateway with these further settings, and the
     /// controller on one node more. Returns once all nodes are AVAILABLE.
     pub(crate) fn new(purpose: &str, gateways: u8, gateway: &str) -> Self {
+        Self::with_settings(purpose, gateways, gateway, SETTINGS, "")
+    }
+
+    /// As [`Self::new`], for dozens of nodes.
+    pub(crate) fn with_many(purpose: &str, gateways: u8, gateway: &str) -> Self {
+        Self::with_settings(purpose, gateways, gateway, SETTINGS_OF_MANY, AGENTS_OF_MANY)
+    }
+
+    /// As [`Self::new`], with these settings of the controller and further ones of the agents.
+    pub(crate) fn with_settings(
+        purpose: &str,
+        gateways: u8,
+        gateway: &str,
+        settings: &str,
+        agent_settings: &str,
+    ) -> Self {
         let cluster = Cluster::new(&format!("p-{purpose}"), gateways + 1).unwrap();
         let mut world = Self {
             cluster,
             agents: BTreeMap::new(),
             controller: None,
             gateways,
+            settings: settings.to_owned(),
+            agent_settings: agent_settings.to_owned(),
             gateway: gateway.to_owned(),
             unselected: BTreeSet::new(),
         };
         for index in 1..=gateways {
-            world.start_agent(index);
+            world.spawn_agent(index);
+        }
+        for index in 1..=gateways {
+            world.await_agent(index);
         }
         world.start_controller();
         for index in 1..=gateways {
@@ -47,12 +81,20 @@ impl World {
     }
 
     pub(crate) fn start_agent(&mut self, index: u8) {
+        self.spawn_agent(index);
+        self.await_agent(index);
+    }
+
+    fn spawn_agent(&mut self, index: u8) {
         let node = self.cluster.node(index);
-        let agent = node
-            .spawn_agent(&node.agent_config("control.plaintext = true"))
-            .unwrap();
+        let settings = format!("control.plaintext = true\n{}", self.agent_settings);
+        let agent = node.spawn_agent(&node.agent_config(&settings)).unwrap();
         self.agents.insert(index, agent);
-        eventually(PATIENCE, || {
+    }
+
+    fn await_agent(&self, index: u8) {
+        let node = self.cluster.node(index);
+        eventually(PATIENCE_WITH_MANY, || {
             node.agent_http("/ready").is_ok_and(|it| it.status == 200)
         });
     }
@@ -74,7 +116,9 @@ impl World {
             "\n[[gateways]]\nname = 'gw'\nnode_selector = {{ egress = 'yes' }}\n{}\n",
             self.gateway
         );
-        self.cluster.labelled_controller_config(SETTINGS, label) + &gateway
+        self.cluster
+            .labelled_controller_config(&self.settings, label)
+            + &gateway
     }
 
     fn start_controller(&mut self) {
@@ -101,6 +145,21 @@ impl World {
     pub(crate) fn heal(&self, index: u8) {
         self.cluster.set_link(index, LinkState::Up).unwrap();
         self.await_state(index, State::Available);
+    }
+
+    /// Cuts many nodes at once.
+    pub(crate) fn cut_all(&self, indices: RangeInclusive<u8>) {
+        self.cluster
+            .set_links(indices.clone(), LinkState::Down)
+            .unwrap();
+        indices.for_each(|index| self.await_state(index, State::Unreachable));
+    }
+
+    pub(crate) fn heal_all(&self, indices: RangeInclusive<u8>) {
+        self.cluster
+            .set_links(indices.clone(), LinkState::Up)
+            .unwrap();
+        indices.for_each(|index| self.await_state(index, State::Available));
     }
 
     pub(crate) fn set_controller_link(&self, state: LinkState) {
@@ -136,14 +195,17 @@ impl World {
 
     pub(crate) fn await_state(&self, index: u8, state: State) {
         eventually(PATIENCE, || {
-            let node: Node =
-                serde_json::from_str(&self.get(&format!("/v1/nodes/n{index}"))).unwrap();
+            let node = self.node(index);
             if node.state == state {
                 Ok(())
             } else {
                 Err(node.state)
             }
         });
+    }
+
+    pub(crate) fn node(&self, index: u8) -> Node {
+        serde_json::from_str(&self.get(&format!("/v1/nodes/n{index}"))).unwrap()
     }
 
     pub(crate) fn gateways(&self) -> GatewayList {
@@ -155,6 +217,13 @@ impl World {
         gateways
             .into_iter()
             .flat_map(|gateway| gateway.addresses)
+            .collect()
+    }
+
+    pub(crate) fn owners(&self) -> Vec<Option<String>> {
+        self.addresses()
+            .into_iter()
+            .map(|address| address.owner)
             .collect()
     }
 
