@@ -6,6 +6,7 @@
 )]
 
 mod incarnation;
+mod ipv6;
 mod outage;
 mod sequence;
 
