@@ -3,6 +3,10 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::DampingRecord;
+use crate::api::Timestamp;
+use crate::clock::Reading;
+
 /// When a node is damped, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DampingSettings {
@@ -28,6 +32,52 @@ pub(super) struct Damping {
 }
 
 impl Damping {
+    /// Goes on from what an earlier controller recorded. Falls of before this machine was booted are
+    /// long ago; none lies in the future, whatever became of the clock.
+    pub(super) fn restored(
+        now: Reading,
+        recorded: &DampingRecord,
+        settings: &DampingSettings,
+    ) -> Self {
+        if settings.count == 0 {
+            return Self::default();
+        }
+        let hold = |millis| Duration::from_millis(millis).min(settings.hold_max);
+        let released = recorded.released.and_then(|(millis, Timestamp(at))| {
+            let at = now.instant_at(at)?;
+            Some((hold(millis), at))
+        });
+        let falls = recorded.falls.iter();
+        let mut falls: Vec<Instant> = falls
+            .filter_map(|Timestamp(at)| now.instant_at(*at))
+            .collect();
+        falls.sort_unstable();
+        Self {
+            falls: falls.into(),
+            hold: recorded.hold_ms.map(hold),
+            released,
+        }
+    }
+
+    /// What a later controller has to know; `None`: nothing.
+    pub(super) fn recorded(
+        &self,
+        now: Reading,
+        settings: &DampingSettings,
+    ) -> Option<DampingRecord> {
+        let recent = |at: &Instant| now.instant.saturating_duration_since(*at) < settings.window;
+        let millis = |hold: Duration| u64::try_from(hold.as_millis()).unwrap_or(u64::MAX);
+        let at = |at: Instant| Timestamp(now.wall_at(at));
+        let falls = self.falls.iter().filter(|it| recent(it));
+        let released = self.released.filter(|(_, at)| recent(at));
+        let record = DampingRecord {
+            falls: falls.map(|it| at(*it)).collect(),
+            hold_ms: self.hold.map(millis),
+            released: released.map(|(hold, ended)| (millis(hold), at(ended))),
+        };
+        (record != DampingRecord::default()).then_some(record)
+    }
+
     /// Takes note of a fall; whether the node is damped from now on.
     pub(super) fn fall(&mut self, now: Instant, settings: &DampingSettings) -> bool {
         if settings.count == 0 {
@@ -70,6 +120,8 @@ impl Damping {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
 
     const SETTINGS: DampingSettings = DampingSettings {
@@ -134,6 +186,69 @@ mod tests {
             damping.fall(released + seconds(second), &SETTINGS);
         }
         assert_eq!(damping.hold(), Some(seconds(20)));
+    }
+
+    fn reading(instant: Instant, wall: u64) -> Reading {
+        Reading {
+            instant,
+            wall: SystemTime::UNIX_EPOCH + seconds(wall),
+        }
+    }
+
+    #[test]
+    fn what_is_recorded_is_restored_on_another_clock() {
+        let start = Instant::now() + seconds(1000);
+        let mut damping = damped(start);
+        assert!(damping.release(start + seconds(30), start));
+        damping.fall(start + seconds(31), &SETTINGS);
+        let now = reading(start + seconds(40), 1_000_000);
+        let record = damping.recorded(now, &SETTINGS).unwrap();
+        // Five seconds later another process, whose clock counts from elsewhere.
+        let later = reading(start + seconds(500), 1_000_005);
+        let mut restored = Damping::restored(later, &record, &SETTINGS);
+        assert_eq!(restored.recorded(later, &SETTINGS), Some(record));
+        for second in 0..2 {
+            restored.fall(later.instant + seconds(second), &SETTINGS);
+        }
+        assert_eq!(
+            restored.hold(),
+            Some(seconds(20)),
+            "damped again, for longer"
+        );
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_makes_falls_recent_and_one_set_forward_forgets_them() {
+        let start = Instant::now() + seconds(1000);
+        let mut damping = Damping::default();
+        for second in 0..2 {
+            damping.fall(start + seconds(second), &SETTINGS);
+        }
+        let now = reading(start + seconds(2), 1_000_000);
+        let record = damping.recorded(now, &SETTINGS).unwrap();
+        for (wall, damps) in [(0, true), (1_000_001, true), (9_000_000, false)] {
+            let now = reading(start + seconds(3), wall);
+            let mut restored = Damping::restored(now, &record, &SETTINGS);
+            assert_eq!(restored.fall(now.instant, &SETTINGS), damps, "{wall}");
+        }
+    }
+
+    #[test]
+    fn a_restored_hold_keeps_to_the_present_settings() {
+        let start = Instant::now();
+        let record = damped(start).recorded(reading(start + seconds(3), 1000), &SETTINGS);
+        let record = record.unwrap();
+        let restored = |settings| Damping::restored(reading(start, 1000), &record, &settings);
+        let shorter = DampingSettings {
+            hold_max: seconds(5),
+            ..SETTINGS
+        };
+        assert_eq!(restored(shorter).hold(), Some(seconds(5)));
+        let off = DampingSettings {
+            count: 0,
+            ..SETTINGS
+        };
+        assert_eq!(restored(off).hold(), None);
     }
 
     #[test]

@@ -17,6 +17,6 @@ pub use self::damping::DampingSettings;
 pub use self::gateway::{Gateway, GatewayError, check_gateways};
 pub use self::guard::GuardSettings;
 pub use self::output::{Cause, Event, Output, Phase};
-pub use self::planner::{Observation, Planner, PlannerSettings};
+pub use self::planner::{NodeConfig, Observation, Planner, PlannerSettings};
 pub use self::pool::{Pool, PoolError};
-pub use self::record::{AddressRecord, Record};
+pub use self::record::{AddressRecord, DampingRecord, Record};

@@ -24,6 +24,27 @@ pub struct Record {
     /// Nodes that are drained on purpose.
     #[serde(default)]
     pub drained: BTreeSet<String>,
+    /// Where the agent of each node with an epoch is reached: one that is not configured any more
+    /// is told until it has released everything.
+    #[serde(default)]
+    pub reach: BTreeMap<String, Vec<IpAddr>>,
+    /// What became of nodes that keep falling.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub damping: BTreeMap<String, DampingRecord>,
+}
+
+/// What one node's falls made of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DampingRecord {
+    /// When it fell lately.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub falls: Vec<Timestamp>,
+    /// How long it must stand to be released, ms; `None`: it is not damped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_ms: Option<u64>,
+    /// How long it last had to stand, ms, and when that ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released: Option<(u64, Timestamp)>,
 }
 
 /// Who owns an egress IP.

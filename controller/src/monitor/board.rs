@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use probe_user::session::{ProberStats, SocketStats};
 
@@ -26,6 +26,8 @@ pub struct Sighting {
     pub node: String,
     /// Its state.
     pub state: State,
+    /// Since when it is in it.
+    pub since: SystemTime,
     /// When its last reply of any kind arrived.
     pub heard: Option<Instant>,
     /// Its incarnation, as last heard or recorded.
@@ -84,6 +86,7 @@ impl Board {
             Sighting {
                 node: name.clone(),
                 state: view.state,
+                since: view.since,
                 heard: view.heard,
                 incarnation: view.incarnation,
             }

@@ -1,12 +1,11 @@
 //! Groups of nodes of which one is picked, and published: for whatever shall run on exactly one node.
 //!
-//! [`pick`] decides and knows no clock; [`run`] feeds it, as a consumer like any other. A pick is
-//! kept in memory only: after a restart of the controller the same nodes in the same states give
-//! the same pick, unless one was kept from before a failure.
+//! [`pick`] decides and knows no clock; [`run`] feeds it, as a consumer like any other. Whoever runs
+//! it keeps the picks over a restart, so that a node that was picked stays.
 
 mod pick;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -32,20 +31,29 @@ pub struct Pick {
 /// Who is picked, by service.
 pub type Picks = watch::Receiver<BTreeMap<String, Pick>>;
 
-/// Picks for ever.
+/// Picks for these groups, going on from what is picked, until nobody can name other groups any more.
 pub async fn run(
-    groups: Vec<Group>,
+    mut groups: watch::Receiver<Vec<Group>>,
     board: Arc<Board>,
     consumers: Consumers,
     picks: watch::Sender<BTreeMap<String, Pick>>,
 ) {
     let consumer = consumers.register("services");
-    consumer.set_interest(Interest::All);
     loop {
+        let present = groups.borrow_and_update().clone();
+        consumer.set_interest(match present.is_empty() {
+            true => Interest::Nodes(BTreeSet::new()),
+            false => Interest::All,
+        });
         let nodes = board.nodes();
-        picks.send_if_modified(|picks| update(picks, &groups, &nodes, SystemTime::now()));
-        // However it ends, the present states are asked for.
-        let _ = tokio::time::timeout(LOOK, consumer.changed()).await;
+        picks.send_if_modified(|picks| update(picks, &present, &nodes, SystemTime::now()));
+        tokio::select! {
+            changed = groups.changed() => if changed.is_err() {
+                return;
+            },
+            () = consumer.changed() => {}
+            () = tokio::time::sleep(LOOK), if !present.is_empty() => {}
+        }
     }
 }
 
@@ -55,7 +63,9 @@ fn update(
     nodes: &[crate::monitor::NodeView],
     now: SystemTime,
 ) -> bool {
-    let mut changed = false;
+    let known = picks.len();
+    picks.retain(|name, _| groups.iter().any(|group| group.name == *name));
+    let mut changed = picks.len() != known;
     for group in groups {
         let before = picks.get(&group.name);
         let members = nodes.iter().map(|view| Member {
@@ -72,4 +82,40 @@ fn update(
         }
     }
     changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(name: &str) -> Group {
+        Group {
+            name: name.to_owned(),
+            selector: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn groups_that_are_gone_are_not_published_any_more() {
+        let mut picks = BTreeMap::new();
+        let now = SystemTime::UNIX_EPOCH;
+        assert!(update(&mut picks, &[group("dns"), group("mail")], &[], now));
+        assert!(update(&mut picks, &[group("mail")], &[], now));
+        assert!(!update(&mut picks, &[group("mail")], &[], now));
+        assert_eq!(picks.keys().collect::<Vec<_>>(), ["mail"]);
+    }
+
+    #[tokio::test]
+    async fn other_groups_are_picked_for_at_once() {
+        let board = Arc::new(Board::default());
+        let consumers = Consumers::new(board.clone(), || {});
+        let (groups, named) = watch::channel(Vec::new());
+        let (sender, mut picks) = watch::channel(BTreeMap::new());
+        let running = tokio::spawn(run(named, board, consumers, sender));
+        groups.send_replace(vec![group("dns")]);
+        let picked = picks.wait_for(|picks| picks.contains_key("dns")).await;
+        assert_eq!(picked.unwrap()["dns"].node, None);
+        drop(groups);
+        running.await.unwrap();
+    }
 }

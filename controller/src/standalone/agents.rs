@@ -1,10 +1,11 @@
 //! What each agent shall be told, and in which incarnation of its node.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use probe_user::channel::{Push, Security};
 use probe_user::egress::Desired;
+use probe_user::keys::NodeKey;
 use tokio::sync::mpsc;
 
 use crate::channel::{AgentPool, Answer, Outcome};
@@ -28,13 +29,28 @@ struct Channel {
 
 /// What is known of a node.
 struct Node {
-    spec: NodeSpec,
+    addresses: Vec<IpAddr>,
+    /// Its probe keys; none: they stay as they are.
+    keys: Vec<NodeKey>,
     configured: bool,
     state: State,
     /// As last heard. A node that is heard no more is believed to be in it still.
     incarnation: Option<u64>,
     /// What it shall hold; `None`: it has not been told anything yet.
     desired: Option<Desired>,
+}
+
+impl Node {
+    fn unknown(addresses: Vec<IpAddr>) -> Self {
+        Self {
+            addresses,
+            keys: Vec::new(),
+            configured: false,
+            state: State::Unknown,
+            incarnation: None,
+            desired: None,
+        }
+    }
 }
 
 /// Why an agent is not told.
@@ -79,16 +95,19 @@ impl Agents {
             node.configured = names.contains(name);
         }
         for spec in specs {
-            let name = spec.name.clone();
-            let node = self.nodes.entry(name.clone()).or_insert_with(|| Node {
-                spec: spec.clone(),
-                configured: true,
-                state: State::Unknown,
-                incarnation: None,
-                desired: None,
-            });
-            node.spec = spec;
-            self.push(&name);
+            let node = self.nodes.entry(spec.name.clone());
+            let node = node.or_insert_with(|| Node::unknown(Vec::new()));
+            node.configured = true;
+            (node.addresses, node.keys) = (spec.addresses, spec.keys.all().to_vec());
+            self.push(&spec.name);
+        }
+    }
+
+    /// Nodes that an earlier controller told something, by where they were reached then.
+    pub(super) fn remember(&mut self, reach: BTreeMap<String, Vec<IpAddr>>) {
+        for (name, addresses) in reach {
+            let node = self.nodes.entry(name);
+            node.or_insert_with(|| Node::unknown(addresses));
         }
     }
 
@@ -110,8 +129,8 @@ impl Agents {
         }
     }
 
-    /// From now on a node shall hold exactly this. A node of which nobody knows where it is, since
-    /// it was deleted before this process began, is not told.
+    /// From now on a node shall hold exactly this. A node of which nobody knows where it is is not
+    /// told.
     pub(super) fn tell(&mut self, node: &str, desired: Desired) -> Result<(), NoChannel> {
         if let Some(known) = self.nodes.get_mut(node) {
             known.desired = Some(desired);
@@ -151,10 +170,10 @@ impl Agents {
         let push = Push {
             incarnation: node.incarnation,
             desired: desired.clone(),
-            keys: node.spec.keys.all().to_vec(),
+            keys: node.keys.clone(),
         };
         let at = |address: &IpAddr| SocketAddr::new(*address, channel.port);
-        let addresses = node.spec.addresses.iter().map(at).collect();
+        let addresses = node.addresses.iter().map(at).collect();
         channel.pool.set_desired(name, addresses, push);
         channel.pool.set_state(name, node.state);
     }
@@ -217,6 +236,7 @@ mod tests {
         Sighting {
             node: "n1".to_owned(),
             state: State::Available,
+            since: std::time::SystemTime::UNIX_EPOCH,
             heard: None,
             incarnation,
         }

@@ -12,9 +12,9 @@ use super::keeper::Recorder;
 use crate::channel::{Answer, Outcome};
 use crate::clock::Reading;
 use crate::consumers::{Consumer, Interest};
-use crate::failover::{Event, Gateway, Observation, Output, Planner};
+use crate::failover::{Event, Gateway, NodeConfig, Observation, Output, Planner};
 use crate::metrics::FailoverMetrics;
-use crate::monitor::{Board, NodeSpec, Sighting};
+use crate::monitor::{Board, NodeSpec};
 
 /// What an egress task is asked for.
 pub(super) enum Request {
@@ -140,8 +140,11 @@ impl Egress {
         let mut planner = lock(&self.planner);
         match request {
             Request::Configure { specs, gateways } => {
-                let labels = |spec: &NodeSpec| (spec.name.clone(), spec.labels.clone());
-                let nodes: BTreeMap<_, _> = specs.iter().map(labels).collect();
+                let node = |spec: &NodeSpec| {
+                    let (labels, addresses) = (spec.labels.clone(), spec.addresses.clone());
+                    (spec.name.clone(), NodeConfig { labels, addresses })
+                };
+                let nodes: BTreeMap<_, _> = specs.iter().map(node).collect();
                 planner.handle_gateways(Reading::take(), gateways);
                 planner.handle_nodes(Reading::take(), nodes);
                 let names: Vec<String> = planner.interesting_nodes().into_iter().collect();
@@ -199,8 +202,12 @@ impl Egress {
         let mut planner = lock(&self.planner);
         for sighting in self.board.sightings() {
             self.agents.observe(&sighting);
-            let Sighting { state, heard, .. } = sighting;
-            planner.handle_state(now, &sighting.node, Observation { state, heard });
+            let observation = Observation {
+                state: sighting.state,
+                since: sighting.since,
+                heard: sighting.heard,
+            };
+            planner.handle_state(now, &sighting.node, observation);
         }
         planner.poll(now);
         let mut outputs = Vec::new();

@@ -11,6 +11,7 @@ use super::StateFile;
 use crate::failover::Record as Assignments;
 use crate::metrics::Metrics;
 use crate::monitor::Board;
+use crate::services::Picks;
 
 /// Changes gather for so long before the file is written.
 const GATHER: Duration = Duration::from_millis(100);
@@ -55,12 +56,13 @@ pub(super) struct StateKeeper {
 }
 
 impl StateKeeper {
-    /// `assignments` are those that the file holds.
+    /// `assignments` are those that the file holds; `picks` are kept, too, whenever they change.
     pub(super) fn spawn(
         file: StateFile,
-        board: Arc<Board>,
-        metrics: Metrics,
+        board: &Arc<Board>,
+        metrics: &Metrics,
         assignments: Assignments,
+        picks: Picks,
     ) -> (Self, Recorder) {
         let unrecorded = Unrecorded::default();
         let (stop, stopped) = oneshot::channel();
@@ -69,10 +71,11 @@ impl StateKeeper {
         let (done, recorded) = mpsc::unbounded_channel();
         let keeping = Keeping {
             file,
-            board,
-            metrics,
+            board: board.clone(),
+            metrics: metrics.clone(),
             unrecorded: unrecorded.clone(),
             stopped,
+            picks,
             wanted,
             durable,
             done,
@@ -105,6 +108,8 @@ struct Keeping {
     metrics: Metrics,
     unrecorded: Unrecorded,
     stopped: oneshot::Receiver<()>,
+    /// Who is picked for each service.
+    picks: Picks,
     /// The assignments to be recorded.
     wanted: watch::Receiver<Assignments>,
     /// The version of those that are.
@@ -118,6 +123,7 @@ impl Keeping {
             let stopped = tokio::select! {
                 () = self.unrecorded.0.notified() => self.pause(GATHER).await,
                 Ok(()) = self.wanted.changed() => false,
+                Ok(()) = self.picks.changed() => false,
                 _ = &mut self.stopped => true,
             };
             let written = self.write().await;
@@ -149,7 +155,8 @@ impl Keeping {
         let (file, board) = (self.file.clone(), self.board.clone());
         let assignments = self.wanted.borrow_and_update().clone();
         let version = assignments.version;
-        let write = move || file.write(&board.nodes(), &assignments);
+        let picks = self.picks.borrow_and_update().clone();
+        let write = move || file.write(&board.nodes(), &assignments, &picks);
         let problem = match tokio::task::spawn_blocking(write).await {
             Ok(Ok(())) => {
                 if std::mem::replace(&mut self.durable, version) != version {

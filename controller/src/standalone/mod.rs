@@ -7,6 +7,7 @@ mod gateway_web;
 mod gateways;
 mod keeper;
 mod nodes;
+mod probing;
 mod publish;
 mod reload;
 mod report;

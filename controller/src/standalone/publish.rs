@@ -19,7 +19,7 @@ use crate::api::{Service, ServiceList, Timestamp};
 use crate::consumers::Consumers;
 use crate::grpc::{Bound, GrpcError};
 use crate::monitor::Board;
-use crate::services::{self, Group, Picks};
+use crate::services::{self, Group, Pick, Picks};
 
 /// The gRPC interface.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -61,39 +61,48 @@ pub(super) fn check_services(services: &[ServiceSettings]) -> Result<(), Invalid
     Ok(())
 }
 
-/// Picks for each service and serves gRPC, in `tasks`; who is picked is also returned.
+/// Services that are published.
+pub(super) struct Services {
+    /// Who is picked.
+    pub(super) picks: Picks,
+    /// Takes the groups that are configured from now on.
+    pub(super) groups: watch::Sender<Vec<Group>>,
+}
+
+/// Picks for each service, going on from `kept`, and serves gRPC, in `tasks`.
 pub(super) async fn publish(
     settings: &Settings,
-    board: Arc<Board>,
-    consumers: Consumers,
+    kept: BTreeMap<String, Pick>,
+    board: &Arc<Board>,
+    consumers: &Consumers,
     tasks: &mut JoinSet<()>,
-) -> Result<Picks, GrpcError> {
+) -> Result<Services, GrpcError> {
     let bound = Bound::bind(settings.grpc.listen).await?;
     tracing::info!(address = %bound.local_addr(), "serving gRPC");
-    let (sender, picks) = watch::channel(BTreeMap::new());
-    let groups: Vec<Group> = settings.services.iter().map(group).collect();
-    if !groups.is_empty() {
-        tasks.spawn(services::run(
-            groups,
-            board.clone(),
-            consumers.clone(),
-            sender,
-        ));
-    }
-    let shown = picks.clone();
+    let (sender, picks) = watch::channel(kept);
+    let (groups, named) = watch::channel(groups(&settings.services));
+    tasks.spawn(services::run(
+        named,
+        board.clone(),
+        consumers.clone(),
+        sender,
+    ));
+    let serving = bound.run(board.clone(), consumers.clone(), picks.clone());
     tasks.spawn(async move {
-        if let Err(error) = bound.run(board, consumers, shown).await {
+        if let Err(error) = serving.await {
             tracing::error!(error = in_words(&error), "the gRPC server has ended");
         }
     });
-    Ok(picks)
+    Ok(Services { picks, groups })
 }
 
-fn group(service: &ServiceSettings) -> Group {
-    Group {
+/// The groups of nodes of which one each is picked.
+pub(super) fn groups(services: &[ServiceSettings]) -> Vec<Group> {
+    let group = |service: &ServiceSettings| Group {
         name: service.name.clone(),
         selector: service.nodes.clone(),
-    }
+    };
+    services.iter().map(group).collect()
 }
 
 /// `GET /v1/services`.
@@ -104,7 +113,7 @@ pub(super) fn routes(picks: Picks) -> Router {
 }
 
 async fn list(State(picks): State<Picks>) -> Json<ServiceList> {
-    let service = |(name, pick): (&String, &services::Pick)| Service {
+    let service = |(name, pick): (&String, &Pick)| Service {
         name: name.clone(),
         node: pick.node.clone(),
         since: Timestamp(pick.since),

@@ -7,15 +7,18 @@ use probe_user::keys::{ClusterKeys, KeyError};
 use probe_user::logging::in_words;
 use probe_user::settings::{self, Invalid, SettingsError};
 use tokio::signal::unix::Signal;
+use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use super::egress::{EgressHandle, Request};
+use super::publish;
 use super::watch::FileStamp;
 use super::{NodesError, Options, Resolved, Settings, resolve};
 use crate::failover::Gateway;
 use crate::metrics::Metrics;
 use crate::monitor::NodeSpec;
 use crate::monitor::driver::Control;
+use crate::services::Group;
 
 /// Prefix of environment variables that override the file.
 const ENVIRONMENT: &str = "PULSEPATH_CONTROLLER";
@@ -68,23 +71,28 @@ pub(super) fn load(options: &Options, before: &[NodeSpec]) -> Result<Loaded, Con
 pub(super) struct Reloader {
     options: Options,
     key_file: PathBuf,
-    /// By which the controller runs, but for the nodes.
+    /// By which the controller runs, but for what is followed.
     settings: Settings,
     specs: Vec<NodeSpec>,
     /// Of the files as they were last acted upon, accepted or not.
     acted: [FileStamp; 2],
     seen: [FileStamp; 2],
-    control: Control,
-    egress: EgressHandle,
+    followers: Followers,
     metrics: Metrics,
+}
+
+/// Who is told of another configuration.
+pub(super) struct Followers {
+    pub(super) control: Control,
+    pub(super) egress: EgressHandle,
+    pub(super) groups: watch::Sender<Vec<Group>>,
 }
 
 impl Reloader {
     pub(super) fn new(
         options: Options,
         loaded: Loaded,
-        control: Control,
-        egress: EgressHandle,
+        followers: Followers,
         metrics: Metrics,
     ) -> Self {
         let Loaded {
@@ -93,7 +101,7 @@ impl Reloader {
             gateways,
             stamps,
         } = loaded;
-        egress.ask(Request::Configure {
+        followers.egress.ask(Request::Configure {
             specs: resolved.specs.clone(),
             gateways,
         });
@@ -104,8 +112,7 @@ impl Reloader {
             specs: resolved.specs,
             seen: stamps.clone(),
             acted: stamps,
-            control,
-            egress,
+            followers,
             metrics,
         }
     }
@@ -162,7 +169,8 @@ impl Reloader {
         }
         if !alike_but_for_cluster(&loaded.settings, &self.settings) {
             tracing::warn!(
-                "settings other than nodes, gateways and keys have changed: they need a restart"
+                "settings other than nodes, gateways, services and keys have changed: they need a \
+                 restart"
             );
         }
         tracing::info!(
@@ -172,11 +180,17 @@ impl Reloader {
         );
         self.key_file = loaded.settings.cluster_key_file;
         self.specs.clone_from(&specs);
-        self.control.apply(specs.clone());
-        self.egress.ask(Request::Configure {
+        let Followers {
+            control,
+            egress,
+            groups,
+        } = &self.followers;
+        control.apply(specs.clone());
+        egress.ask(Request::Configure {
             specs,
             gateways: loaded.gateways,
         });
+        groups.send_replace(publish::groups(&loaded.settings.services));
     }
 }
 
@@ -185,6 +199,7 @@ fn alike_but_for_cluster(one: &Settings, other: &Settings) -> bool {
     let bare = |settings: &Settings| Settings {
         nodes: Vec::new(),
         gateways: Vec::new(),
+        services: Vec::new(),
         cluster_key_file: PathBuf::new(),
         ..settings.clone()
     };

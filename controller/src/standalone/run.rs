@@ -1,6 +1,5 @@
 //! The daemon.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,29 +9,30 @@ use futures_util::FutureExt as _;
 use probe_user::channel::{SecurityChoice, TlsError};
 use probe_user::http::{HttpError, Serve};
 use probe_user::logging::{self, LoggingError};
-use probe_user::session::{ProbeSocket, SocketError, SocketOptions};
+use probe_user::session::SocketError;
 use probe_user::settings::HumanDuration;
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{broadcast, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use super::agents::Agents;
 use super::egress::Egress;
 use super::gateway_web;
 use super::keeper::StateKeeper;
-use super::publish::{self, publish};
-use super::reload::{ConfigError, Loaded, Reloader, load};
+use super::probing::Probing;
+use super::publish::{self, Services, publish};
+use super::reload::{ConfigError, Followers, Loaded, Reloader, load};
 use super::report::Reporter;
 use super::web::Web;
-use super::{Kept, Problem, StateFile, StateFileError};
-use crate::consumers::{Consumer, Consumers, Interest};
-use crate::failover::Planner;
+use super::{Kept, Problem, Settings, StateFile, StateFileError};
+use crate::clock::Reading;
+use crate::consumers::Consumer;
+use crate::failover::{Planner, Record as Assignments};
 use crate::grpc::GrpcError;
 use crate::metrics::{FailoverMetrics, Metrics};
-use crate::monitor::driver::{self, Control, DriverError, Running};
-use crate::monitor::{Board, Monitor, Notice, Outlets, Reading, Record};
+use crate::monitor::Board;
+use crate::monitor::driver::{Control, DriverError, Running};
 
 /// How many transitions a client that watches may be behind before it misses some.
 const BACKLOG: usize = 1024;
@@ -129,10 +129,9 @@ impl Signals {
 struct Controller {
     control: Control,
     probing: Running,
-    server: JoinHandle<Result<(), HttpError>>,
-    stop_serving: oneshot::Sender<()>,
+    server: Server,
     keeper: StateKeeper,
-    /// Reporting, reloading, failover and gRPC.
+    /// Reporting, reloading, failover, services and gRPC.
     tasks: JoinSet<()>,
     /// Everything that is configured is shown, so everything is probed.
     _everything: Consumer,
@@ -141,51 +140,36 @@ struct Controller {
 impl Controller {
     async fn start(options: Options, loaded: Loaded, hangup: Signal) -> Result<Self, RunError> {
         let settings = &loaded.settings;
-        let state_file = StateFile::new(&settings.state_file);
-        let Kept { nodes, assignments } = state_file.read()?;
-        let security = settings.control.security().map_err(ConfigError::Gateways)?;
-        let security = security.map(SecurityChoice::open).transpose()?;
+        let file = StateFile::new(&settings.state_file);
+        let Kept {
+            nodes,
+            assignments,
+            picks,
+        } = file.read()?;
         let board = Arc::new(Board::default());
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry, board.clone());
+        let probing = Probing::start(&loaded, nodes, board.clone(), &metrics)?;
+        let consumers = probing.consumers;
+        let mut tasks = JoinSet::new();
+        let Services { picks, groups } =
+            publish(settings, picks, &board, &consumers, &mut tasks).await?;
+        let (keeper, recorder) =
+            StateKeeper::spawn(file, &board, &metrics, assignments.clone(), picks.clone());
+        let consumer = consumers.register("egress");
+        let (egress, handle) = failover(settings, assignments, |planner, agents| {
+            let metrics = |planner| FailoverMetrics::register(&mut registry, planner);
+            Egress::new(planner, board.clone(), consumer, recorder, agents, metrics)
+        })?;
         let (transitions, _) = broadcast::channel(BACKLOG);
         let (ready, readiness) = watch::channel(Err("not every node has answered yet".to_owned()));
-        let Probing {
-            control,
-            running,
-            notices,
-            consumers,
-            everything,
-        } = Probing::start(&loaded, nodes, board.clone(), &metrics)?;
-
-        let (keeper, recorder) = StateKeeper::spawn(
-            state_file,
-            board.clone(),
-            metrics.clone(),
-            assignments.clone(),
-        );
-        let mut planner = Planner::new(settings.planner());
-        planner.restore(Reading::take(), &assignments);
-        let (egress, handle) = Egress::new(
-            planner,
-            board.clone(),
-            consumers.register("egress"),
-            recorder,
-            Agents::new(security, settings.control.port),
-            |planner| FailoverMetrics::register(&mut registry, planner),
-        );
-        let mut tasks = JoinSet::new();
-        let picks = publish(settings, board.clone(), consumers, &mut tasks).await?;
-        let web = Web::new(board, transitions.clone(), settings);
-        let routes = web
+        let routes = Web::new(board, transitions.clone(), settings)
             .routes()
             .merge(gateway_web::routes(handle.clone()))
             .merge(publish::routes(picks));
-        let server = Serve::new(settings.http.listen, Arc::new(registry), readiness)
-            .with_routes(routes)
-            .bind()
-            .await?;
-        log_start(&loaded, server.local_addr());
+        let serve = Serve::new(settings.http.listen, Arc::new(registry), readiness);
+        let server = Server::start(serve.with_routes(routes)).await?;
+        log_start(&loaded, server.address);
         let reporter = Reporter {
             metrics: metrics.clone(),
             transitions,
@@ -193,21 +177,22 @@ impl Controller {
             ready,
             ready_after: settings.timeout() + settings.period(),
         };
-        let reloader = Reloader::new(options, loaded, control.clone(), handle, metrics);
-        tasks.spawn(reporter.run(notices));
+        let followers = Followers {
+            control: probing.control.clone(),
+            egress: handle,
+            groups,
+        };
+        let reloader = Reloader::new(options, loaded, followers, metrics);
+        tasks.spawn(reporter.run(probing.notices));
         tasks.spawn(reloader.run(hangup));
         tasks.spawn(egress.run());
-        let (stop_serving, stopped) = oneshot::channel();
-        // An error means that the sender is gone, which also means: stop.
-        let server = tokio::spawn(server.run(stopped.map(drop)));
         Ok(Self {
-            control,
-            probing: running,
+            control: probing.control,
+            probing: probing.running,
             server,
-            stop_serving,
             keeper,
             tasks,
-            _everything: everything,
+            _everything: probing.everything,
         })
     }
 
@@ -218,7 +203,7 @@ impl Controller {
             ended = self.probing.ended() => ended
                 .map_err(RunError::Driver)
                 .and(Err(RunError::Ended("probing", None))),
-            served = &mut self.server => match served {
+            served = &mut self.server.task => match served {
                 Ok(served) => served.map_err(RunError::Http).and(Err(RunError::Ended("HTTP", None))),
                 Err(panic) => Err(RunError::Ended("HTTP", Some(panic))),
             },
@@ -230,56 +215,51 @@ impl Controller {
         };
         tracing::info!("controller stops");
         self.control.stop();
-        drop(self.stop_serving);
+        drop(self.server.stop);
         let probed = self.probing.ended().await.map_err(RunError::Driver);
         self.keeper.finish().await;
-        if !self.server.is_finished() {
+        if !self.server.task.is_finished() {
             // Requests that were under way have their time to end; what they say is no matter.
-            let _ = self.server.await;
+            let _ = self.server.task.await;
         }
         outcome.and(probed)
     }
 }
 
-/// The monitor in its thread, and what comes from there.
-struct Probing {
-    control: Control,
-    running: Running,
-    notices: UnboundedReceiver<Notice>,
-    consumers: Consumers,
-    everything: Consumer,
+/// The HTTP interface.
+struct Server {
+    address: SocketAddr,
+    task: JoinHandle<Result<(), HttpError>>,
+    /// Dropped to stop it.
+    stop: oneshot::Sender<()>,
 }
 
-impl Probing {
-    fn start(
-        loaded: &Loaded,
-        records: HashMap<String, Record>,
-        board: Arc<Board>,
-        metrics: &Metrics,
-    ) -> Result<Self, RunError> {
-        let socket = ProbeSocket::bind(&SocketOptions::default())?;
-        let waker = socket.waker();
-        let consumers = Consumers::new(board.clone(), move || waker.wake());
-        let everything = consumers.register("http");
-        everything.set_interest(Interest::All);
-        let outlets = Outlets {
-            board,
-            consumers: consumers.clone(),
-            round_trips: metrics.round_trips.clone(),
-        };
-        let seed = getrandom::u64().map_err(RunError::Random)?;
-        let mut monitor = Monitor::new(loaded.settings.monitor(), seed, records, outlets);
-        monitor.apply(Reading::take(), loaded.resolved.specs.clone());
-        let (sender, notices) = mpsc::unbounded_channel();
-        let (control, running) = driver::spawn(monitor, socket, sender)?;
+impl Server {
+    async fn start(serve: Serve) -> Result<Self, HttpError> {
+        let bound = serve.bind().await?;
+        let (stop, stopped) = oneshot::channel();
         Ok(Self {
-            control,
-            running,
-            notices,
-            consumers,
-            everything,
+            address: bound.local_addr(),
+            // An error means that the sender is gone, which also means: stop.
+            task: tokio::spawn(bound.run(stopped.map(drop))),
+            stop,
         })
     }
+}
+
+/// A planner that goes on from `assignments`, and the agents that were told of them.
+fn failover<T>(
+    settings: &Settings,
+    assignments: Assignments,
+    start: impl FnOnce(Planner, Agents) -> T,
+) -> Result<T, RunError> {
+    let security = settings.control.security().map_err(ConfigError::Gateways)?;
+    let security = security.map(SecurityChoice::open).transpose()?;
+    let mut planner = Planner::new(settings.planner());
+    planner.restore(Reading::take(), &assignments);
+    let mut agents = Agents::new(security, settings.control.port);
+    agents.remember(assignments.reach);
+    Ok(start(planner, agents))
 }
 
 fn log_start(loaded: &Loaded, http: SocketAddr) {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::{Reason, State, Timestamp};
 use crate::failover::Record as Assignments;
 use crate::monitor::{NodeView, Record};
+use crate::services::Pick;
 
 /// Version of the layout.
 /// - 1: nodes only,
@@ -78,6 +79,14 @@ struct Content {
     nodes: BTreeMap<String, Entry>,
     #[serde(default)]
     failover: Assignments,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    services: BTreeMap<String, PickEntry>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct PickEntry {
+    node: Option<String>,
+    since: Timestamp,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -96,6 +105,8 @@ pub struct Kept {
     pub nodes: HashMap<String, Record>,
     /// Who owns which egress IP.
     pub assignments: Assignments,
+    /// Who is picked for each service.
+    pub picks: BTreeMap<String, Pick>,
 }
 
 /// The state file.
@@ -157,14 +168,19 @@ impl StateFile {
                 },
             )
         };
+        let pick = |(service, PickEntry { node, since })| {
+            let Timestamp(since) = since;
+            (service, Pick { node, since })
+        };
         Ok(Kept {
             nodes: content.nodes.into_iter().map(record).collect(),
             assignments: content.failover,
+            picks: content.services.into_iter().map(pick).collect(),
         })
     }
 
-    /// Records the nodes' states, and who owns which egress IP. Nodes that are UNKNOWN are left
-    /// out.
+    /// Records the nodes' states, who owns which egress IP, and who is picked for each service. Nodes
+    /// that are UNKNOWN are left out.
     ///
     /// # Errors
     ///
@@ -173,6 +189,7 @@ impl StateFile {
         &self,
         nodes: &[NodeView],
         assignments: &Assignments,
+        picks: &BTreeMap<String, Pick>,
     ) -> Result<(), StateFileError> {
         let entry = |view: &NodeView| Entry {
             state: view.state,
@@ -182,6 +199,10 @@ impl StateFile {
         };
         let known = nodes.iter().filter(|view| view.state != State::Unknown);
         let nodes = known.map(|view| (view.name.clone(), entry(view))).collect();
+        let service = |(name, pick): (&String, &Pick)| {
+            let (node, since) = (pick.node.clone(), Timestamp(pick.since));
+            (name.clone(), PickEntry { node, since })
+        };
         let failed = |call| {
             move |source| StateFileError::Write {
                 path: self.path.clone(),
@@ -193,6 +214,7 @@ impl StateFile {
             version: VERSION,
             nodes,
             failover: assignments.clone(),
+            services: picks.iter().map(service).collect(),
         })
         .map_err(io::Error::from)
         .map_err(failed("encoding"))?;
@@ -272,10 +294,15 @@ mod tests {
             term: 7,
             ..Assignments::default()
         };
-        file.write(&nodes, &assignments).unwrap();
+        let pick = Pick {
+            node: Some("n1".to_owned()),
+            since: nodes[0].since,
+        };
+        let picks = BTreeMap::from([("dns".to_owned(), pick)]);
+        file.write(&nodes, &assignments, &picks).unwrap();
         let kept = file.read().unwrap();
         let records = kept.nodes;
-        assert_eq!(kept.assignments, assignments);
+        assert_eq!((kept.assignments, kept.picks), (assignments, picks));
         let expected = |view: &NodeView| Record {
             state: view.state,
             reason: view.reason,
@@ -289,7 +316,8 @@ mod tests {
     #[test]
     fn unknown_nodes_are_not_recorded() {
         let (_directory, file) = file_with("");
-        file.write(&[view("n1", State::Unknown, None)], &Assignments::default())
+        let unknown = [view("n1", State::Unknown, None)];
+        file.write(&unknown, &Assignments::default(), &BTreeMap::new())
             .unwrap();
         assert_eq!(file.read().unwrap(), Kept::default());
     }
@@ -345,6 +373,7 @@ mod tests {
         file.write(
             &[view("n1", State::Available, Some(1))],
             &Assignments::default(),
+            &BTreeMap::new(),
         )
         .unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
@@ -354,7 +383,7 @@ mod tests {
     fn a_directory_that_is_not_there_is_an_error_that_names_the_file() {
         let file = StateFile::new("/nonexistent/state.json");
         let error = file
-            .write(&[], &Assignments::default())
+            .write(&[], &Assignments::default(), &BTreeMap::new())
             .unwrap_err()
             .to_string();
         assert!(error.contains("/nonexistent/state.json"), "{error}");

@@ -20,6 +20,7 @@ fn cut_all(world: &mut World) {
     let heard = world.now.instant;
     let available = Observation {
         state: State::Available,
+        since: world.now.wall,
         heard: Some(heard),
     };
     world.now.instant += TIMEOUT;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use controller::failover::PlannerSettings;
 use controller::health::State;
 
 use crate::world::{SETTINGS, World, gateway};
@@ -84,4 +85,92 @@ fn an_owner_whose_state_is_not_known_yet_keeps_its_address() {
     world.restart(SETTINGS, vec![gateway("gw", &["10.78.0.100"])]);
     world.pass(Duration::from_secs(60));
     assert_eq!(world.owner(), Some(owner));
+}
+
+/// Two nodes, of which the owner has fallen as often as makes it damped; it stands again.
+fn damped() -> (World, String) {
+    let mut world = World::with(SETTINGS, 2, &["10.78.0.100"]);
+    let node = world.owner().unwrap();
+    for _ in 0..3 {
+        world.cut(&node);
+        world.heal(&node);
+    }
+    (world, node)
+}
+
+fn is_barred(world: &World, node: &str) -> bool {
+    let view = world.planner.view(world.now.instant);
+    let mut candidates = view.gateways.iter().flat_map(|it| &it.candidates);
+    candidates.any(|it| it.node == node && it.barred.is_some())
+}
+
+#[test]
+fn a_damped_node_stays_damped_for_what_is_left_of_its_hold() {
+    let (mut world, node) = damped();
+    world.pass(Duration::from_secs(20));
+    world.restart(SETTINGS, vec![gateway("gw", &["10.78.0.100"])]);
+    assert!(is_barred(&world, &node));
+    world.pass(Duration::from_secs(9));
+    assert!(is_barred(&world, &node));
+    world.pass(Duration::from_secs(1));
+    assert!(!is_barred(&world, &node));
+    assert!(world.record.unwrap().damping[&node].hold_ms.is_none());
+}
+
+#[test]
+fn falls_of_before_the_restart_count_and_a_clock_set_back_makes_no_hold_longer_than_a_whole_one() {
+    let mut world = World::with(SETTINGS, 2, &["10.78.0.100"]);
+    let node = world.owner().unwrap();
+    for _ in 0..2 {
+        world.cut(&node);
+        world.heal(&node);
+    }
+    world.now.wall -= Duration::from_secs(5);
+    world.restart(SETTINGS, vec![gateway("gw", &["10.78.0.100"])]);
+    assert!(!is_barred(&world, &node));
+    world.cut(&node);
+    world.heal(&node);
+    assert!(is_barred(&world, &node), "its third fall");
+    world.now.wall -= Duration::from_secs(25);
+    world.restart(SETTINGS, vec![gateway("gw", &["10.78.0.100"])]);
+    world.pass(Duration::from_secs(30));
+    assert!(!is_barred(&world, &node));
+}
+
+#[test]
+fn the_time_until_failback_goes_on() {
+    let settings = PlannerSettings {
+        failback: Some(Duration::from_secs(60)),
+        ..SETTINGS
+    };
+    let mut world = World::with(settings, 2, &["10.78.0.100"]);
+    let home = world.owner().unwrap();
+    world.cut(&home);
+    world.heal(&home);
+    world.pass(Duration::from_secs(50));
+    world.restart(settings, vec![gateway("gw", &["10.78.0.100"])]);
+    assert_ne!(world.owner().as_ref(), Some(&home));
+    world.pass(Duration::from_secs(10));
+    assert_eq!(world.owner(), Some(home));
+}
+
+#[test]
+fn a_node_deleted_while_no_controller_ran_is_told_to_release_until_it_has() {
+    let mut world = World::with(SETTINGS, 2, &["10.78.0.100"]);
+    let owner = world.owner().unwrap();
+    world.delete_unseen(&owner);
+    world.mute.insert(owner.clone());
+    for term in 2..=3 {
+        world.restart(SETTINGS, vec![gateway("gw", &["10.78.0.100"])]);
+        let told = &world.told[&owner];
+        assert_eq!((told.addresses.len(), told.epoch >> 32), (0, term));
+        let record = world.record.as_ref().unwrap();
+        assert_eq!(record.reach[&owner].len(), 1);
+        assert_ne!(world.owner().as_ref(), Some(&owner));
+    }
+    world.mute.clear();
+    world.confirm(&owner);
+    world.run();
+    let record = world.record.unwrap();
+    assert!(!record.reach.contains_key(&owner) && !record.epochs.contains_key(&owner));
 }

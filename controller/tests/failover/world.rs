@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use controller::clock::Reading;
 use controller::failover::{
-    DampingSettings, Event, Gateway, GuardSettings, Observation, Output, Planner, PlannerSettings,
-    Pool, Record,
+    DampingSettings, Event, Gateway, GuardSettings, NodeConfig, Observation, Output, Planner,
+    PlannerSettings, Pool, Record,
 };
 use controller::health::State;
 use probe_user::egress::{AddressReport, AddressState, Desired, EgressIp};
@@ -42,8 +42,9 @@ pub(crate) struct World {
     pub(crate) mute: BTreeSet<String>,
     /// Records are not made durable.
     pub(crate) disk_is_stuck: bool,
-    nodes: BTreeMap<String, BTreeMap<String, String>>,
-    states: BTreeMap<String, State>,
+    nodes: BTreeMap<String, NodeConfig>,
+    /// The state of each node, and since when.
+    states: BTreeMap<String, (State, SystemTime)>,
 }
 
 impl World {
@@ -87,14 +88,17 @@ impl World {
 
     /// Nodes with the label that gateways select.
     pub(crate) fn set_nodes(&mut self, names: impl IntoIterator<Item = String>) {
-        let label = || BTreeMap::from([("egress".to_owned(), "yes".to_owned())]);
-        self.nodes = names.into_iter().map(|name| (name, label())).collect();
+        let node = || NodeConfig {
+            labels: BTreeMap::from([("egress".to_owned(), "yes".to_owned())]),
+            addresses: vec![ip("10.77.0.1")],
+        };
+        self.nodes = names.into_iter().map(|name| (name, node())).collect();
         self.planner.handle_nodes(self.now, self.nodes.clone());
     }
 
     /// Gives the node the label that gateways select, or takes it away.
     pub(crate) fn select(&mut self, node: &str, selected: bool) {
-        let labels = self.nodes.get_mut(node).unwrap();
+        let labels = &mut self.nodes.get_mut(node).unwrap().labels;
         labels.clear();
         if selected {
             labels.insert("egress".to_owned(), "yes".to_owned());
@@ -105,10 +109,19 @@ impl World {
 
     /// The node gets into a state; nothing is decided yet.
     pub(crate) fn observe(&mut self, node: &str, state: State) {
-        self.states.insert(node.to_owned(), state);
-        let heard = (state != State::Unreachable).then_some(self.now.instant);
-        self.planner
-            .handle_state(self.now, node, Observation { state, heard });
+        let (before, since) = self
+            .states
+            .entry(node.to_owned())
+            .or_insert((state, self.now.wall));
+        if *before != state {
+            (*before, *since) = (state, self.now.wall);
+        }
+        let observation = Observation {
+            state,
+            since: *since,
+            heard: (state != State::Unreachable).then_some(self.now.instant),
+        };
+        self.planner.handle_state(self.now, node, observation);
     }
 
     /// As [`observe`](Self::observe), and all that follows.
@@ -141,7 +154,7 @@ impl World {
     pub(crate) fn pass(&mut self, time: Duration) {
         self.now.instant += time;
         self.now.wall += time;
-        for (node, state) in self.states.clone() {
+        for (node, (state, _)) in self.states.clone() {
             if state != State::Unreachable {
                 self.observe(&node, state);
             }
@@ -187,7 +200,8 @@ impl World {
 
     /// The node's agent reports what it was told last, if it is heard.
     pub(crate) fn confirm(&mut self, node: &str) {
-        let heard = self.states.get(node) == Some(&State::Available);
+        let state = self.states.get(node).map(|(state, _)| *state);
+        let heard = state == Some(State::Available);
         let Some(told) = self
             .told
             .get(node)
@@ -212,10 +226,15 @@ impl World {
         }
         self.set_gateways(gateways);
         self.planner.handle_nodes(self.now, self.nodes.clone());
-        for (node, state) in self.states.clone() {
+        for (node, (state, _)) in self.states.clone() {
             self.observe(&node, state);
         }
         self.run();
+    }
+
+    /// The node is not configured any more; no controller is there to see it.
+    pub(crate) fn delete_unseen(&mut self, node: &str) {
+        self.nodes.remove(node);
     }
 
     /// By address: its owner, as the interface shows it.

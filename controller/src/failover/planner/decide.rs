@@ -60,7 +60,7 @@ impl Planner {
             self.number();
             self.wake = self.find_wake(now.instant);
         }
-        self.record();
+        self.record(now);
     }
 
     fn judge_guard(&mut self, now: Instant) {
@@ -88,6 +88,7 @@ impl Planner {
         for (name, node) in &mut self.nodes {
             if node.state == State::Available && node.damping.release(now, node.changed) {
                 let node = name.clone();
+                self.dirty = true;
                 self.outputs
                     .push_back(Output::Event(Event::Released { node }));
             }

@@ -10,11 +10,12 @@ mod view;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use probe_user::egress::AddressReport;
 
 use self::state::{Address, Node};
+use super::damping::Damping;
 use super::guard::Guard;
 use super::{DampingSettings, Event, Gateway, GuardSettings, Output, Record};
 use crate::clock::Reading;
@@ -37,11 +38,22 @@ pub struct PlannerSettings {
     pub damping: DampingSettings,
 }
 
+/// A node as it is configured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeConfig {
+    /// By which gateways select it.
+    pub labels: BTreeMap<String, String>,
+    /// Where its agent is reached.
+    pub addresses: Vec<IpAddr>,
+}
+
 /// What is known of a node's health.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// Its state.
     pub state: State,
+    /// Since when it is in it.
+    pub since: SystemTime,
     /// When its last reply of any kind arrived; `None`: none did.
     pub heard: Option<Instant>,
 }
@@ -105,6 +117,11 @@ impl Planner {
             let node = self.node_entry(now.instant, name);
             node.drained = record.drained.contains(name);
             node.epoch = record.epochs.get(name).copied().unwrap_or_default();
+            node.addresses = record.reach.get(name).cloned().unwrap_or_default();
+        }
+        for (name, recorded) in &record.damping {
+            let damping = Damping::restored(now, recorded, &self.settings.damping);
+            self.node_entry(now.instant, name).damping = damping;
         }
         for (&address, recorded) in &record.addresses {
             let address_state = Address::restored(now.instant, recorded);
@@ -155,18 +172,16 @@ impl Planner {
     }
 
     /// Replaces the nodes that are configured, with their labels.
-    pub fn handle_nodes(
-        &mut self,
-        now: Reading,
-        nodes: BTreeMap<String, BTreeMap<String, String>>,
-    ) {
+    pub fn handle_nodes(&mut self, now: Reading, nodes: BTreeMap<String, NodeConfig>) {
         for (name, node) in &mut self.nodes {
             node.present = nodes.contains_key(&**name);
         }
-        for (name, labels) in nodes {
+        for (name, config) in nodes {
             let node = self.node_entry(now.instant, &name);
-            node.labels = labels;
+            let moved = node.epoch != 0 && node.addresses != config.addresses;
+            (node.labels, node.addresses) = (config.labels, config.addresses);
             node.present = true;
+            self.dirty |= moved;
         }
         self.select();
     }
@@ -184,12 +199,19 @@ impl Planner {
         // Who was never heard has not fallen.
         let first = known.state == State::Unknown;
         known.state = observation.state;
-        known.changed = now.instant;
+        // What was so before this controller began counts, too.
+        known.changed = match first {
+            true => now.instant_at(observation.since).unwrap_or(known.appeared),
+            false => now.instant,
+        };
         known.fell = None;
         if observation.state != State::Unreachable || first {
             return;
         }
         known.fell = Some(now.instant);
+        let mut candidates = self.candidates.values();
+        let counts = self.settings.enabled && settings.count > 0;
+        self.dirty |= counts && candidates.any(|names| names.contains(node));
         if known.damping.fall(now.instant, &settings)
             && let Some(hold) = known.damping.hold()
         {
@@ -216,6 +238,7 @@ impl Planner {
             return;
         }
         known.leftovers = reports.iter().map(|report| report.address).collect();
+        self.dirty |= known.is_done();
         for report in reports {
             let Some(address) = self.addresses.get_mut(&report.address) else {
                 continue;

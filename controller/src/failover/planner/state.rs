@@ -17,6 +17,8 @@ pub(super) struct Node {
     /// It is configured.
     pub(super) present: bool,
     pub(super) labels: BTreeMap<String, String>,
+    /// Where its agent is, or was, reached.
+    pub(super) addresses: Vec<IpAddr>,
     /// When the planner first heard of it.
     pub(super) appeared: Instant,
     pub(super) state: State,
@@ -45,6 +47,7 @@ impl Node {
         Self {
             present: false,
             labels: BTreeMap::new(),
+            addresses: Vec::new(),
             appeared: now,
             state: State::Unknown,
             changed: now,
@@ -58,6 +61,13 @@ impl Node {
             leftovers: BTreeSet::new(),
             failure: None,
         }
+    }
+
+    /// Whether it is not configured any more and has confirmed all that it was told, so that nothing
+    /// more need be known of it.
+    pub(super) fn is_done(&self) -> bool {
+        let confirmed = self.told == self.epoch && self.confirmed >= self.epoch;
+        !self.present && (self.epoch == 0 || confirmed && self.leftovers.is_empty())
     }
 
     /// Whether it may be given addresses.

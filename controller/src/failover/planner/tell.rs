@@ -49,10 +49,11 @@ impl Planner {
     }
 
     /// Has what was decided recorded.
-    pub(super) fn record(&mut self) {
+    pub(super) fn record(&mut self, now: Reading) {
         if !self.dirty {
             return;
         }
+        self.forget();
         self.dirty = false;
         self.version += 1;
         self.recording = Some(self.version);
@@ -74,6 +75,16 @@ impl Planner {
             epochs: nodes()
                 .filter(|(_, node)| node.epoch != 0)
                 .map(|(name, node)| (name, node.epoch))
+                .collect(),
+            reach: nodes()
+                .filter(|(_, node)| node.epoch != 0)
+                .map(|(name, node)| (name, node.addresses.clone()))
+                .collect(),
+            damping: nodes()
+                .filter_map(|(name, node)| {
+                    let damping = node.damping.recorded(now, &self.settings.damping)?;
+                    Some((name, damping))
+                })
                 .collect(),
             drained: nodes()
                 .filter(|(_, node)| node.drained)
@@ -109,7 +120,6 @@ impl Planner {
         if self.settings.enabled {
             self.apply();
         }
-        self.forget();
     }
 
     fn apply(&mut self) {
@@ -164,7 +174,7 @@ impl Planner {
         gateway.map(|gateway| gateway.egress_ip(ip, address.claim))
     }
 
-    /// Forgets nodes that are not configured and own nothing.
+    /// Forgets nodes that are not configured, own nothing and have said so.
     fn forget(&mut self) {
         let owners: BTreeSet<Arc<str>> = self
             .addresses
@@ -172,6 +182,6 @@ impl Planner {
             .filter_map(|address| address.owner.clone())
             .collect();
         self.nodes
-            .retain(|name, node| node.present || owners.contains(name));
+            .retain(|name, node| !node.is_done() || owners.contains(name));
     }
 }
