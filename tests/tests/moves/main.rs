@@ -5,6 +5,7 @@
     reason = "helpers of tests panic like the tests themselves"
 )]
 
+mod duplicate;
 mod incarnation;
 mod ipv6;
 mod outage;
@@ -14,11 +15,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pulsepath_tests::egress::{Scene, Setup};
 
-/// A scene at rest. Measurements disturb each other: there is only one while the guard is held.
-fn start(purpose: &str, setup: Setup) -> (MutexGuard<'static, ()>, Scene) {
+/// Measurements disturb each other: there is only one scene at a time, while the guard is held.
+fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    (alone, Scene::start(purpose, setup).unwrap())
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A scene at rest, and the guard.
+fn start(purpose: &str, setup: Setup) -> (MutexGuard<'static, ()>, Scene) {
+    (alone(), Scene::start(purpose, setup).unwrap())
 }
 
 /// As [`start`], with one egress IP: the one that the client's packets go through. `settings` are
