@@ -48,7 +48,7 @@ enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Three nodes and a controller on this machine: what they notice, how fast, and what is lost.
+    /// Nodes, a controller and a client on this machine: what they notice, and how fast.
     Demo {
         /// Leaves it running afterwards, for a look around.
         #[arg(long)]
