@@ -38,7 +38,7 @@ pub struct Failover {
 pub struct Gateway {
     /// Its name.
     pub name: String,
-    /// Whether it serves those who name none.
+    /// Whether it serves only those of its sources that no other gateway names.
     pub cluster_default: bool,
     /// The nodes that it selects.
     pub candidates: Vec<Candidate>,

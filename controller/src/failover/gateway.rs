@@ -1,13 +1,13 @@
 //! Gateways: which nodes may own which addresses, and for whom.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 use probe_user::egress::{self, Claim, EgressIp};
 
-use super::Pool;
 use super::placement::{address_hash, score, source_hash};
+use super::{GatewayError, Pool};
 
 /// A gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,10 +21,12 @@ pub struct Gateway {
     /// From which IPv4 or IPv6 address of the pool its sources' traffic leaves; without one, each
     /// source has an address of its own choice.
     pub defaults: Vec<IpAddr>,
-    /// Whether it serves those who name no gateway.
+    /// Whether it serves only those of its sources that no other gateway names.
     pub cluster_default: bool,
     /// Whose traffic leaves from its addresses.
     pub sources: Vec<IpNet>,
+    /// What of `sources` is others': see [`share_sources`].
+    pub except: Vec<IpNet>,
     /// On which interface of a node its addresses are configured; `None`: on the one whose subnet
     /// holds them.
     pub interface: Option<String>,
@@ -34,144 +36,27 @@ pub struct Gateway {
     pub max_per_node: Option<usize>,
 }
 
-/// Why gateways cannot be together.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GatewayError {
-    /// Two have the same name.
-    #[error("gateway {0}: there are two gateways with this name")]
-    Name(String),
-    /// Two have the same address.
-    #[error("gateway {gateway}: egress IP {address} belongs to gateway {other}, too")]
-    Address {
-        /// The second one.
-        gateway: String,
-        /// The address.
-        address: IpAddr,
-        /// The first one.
-        other: String,
-    },
-    /// An egress IP is a node's own address.
-    #[error("gateway {gateway}: egress IP {address} is the address of node {node}")]
-    NodeAddress {
-        /// The gateway.
-        gateway: String,
-        /// The address.
-        address: IpAddr,
-        /// The node.
-        node: String,
-    },
-    /// Traffic of one source would leave from two addresses.
-    #[error("gateway {gateway}: source {source_} overlaps {other_source} of gateway {other}")]
-    Source {
-        /// The second one.
-        gateway: String,
-        /// Its source.
-        source_: IpNet,
-        /// The first one.
-        other: String,
-        /// Its source.
-        other_source: IpNet,
-    },
-    /// A source's traffic has no address of its family to leave from.
-    #[error("gateway {gateway}: no egress IP is of the family of source {source_}")]
-    Family {
-        /// The gateway.
-        gateway: String,
-        /// The source.
-        source_: IpNet,
-    },
-    /// A default that is no egress IP of the gateway.
-    #[error("gateway {gateway}: default {address} is none of its egress IPs")]
-    Default {
-        /// The gateway.
-        gateway: String,
-        /// The address.
-        address: IpAddr,
-    },
-    /// Two would serve whoever names none.
-    #[error("gateway {gateway}: gateway {other} is the cluster's default already")]
-    ClusterDefault {
-        /// The second one.
-        gateway: String,
-        /// The first one.
-        other: String,
-    },
-}
-
-/// Checks that gateways can be together, and beside nodes with these addresses.
-///
-/// # Errors
-///
-/// Names the gateway and what it collides with.
-pub fn check_gateways<'a>(
-    gateways: &[Gateway],
-    node_addresses: impl IntoIterator<Item = (IpAddr, &'a str)>,
-) -> Result<(), GatewayError> {
-    let nodes: HashMap<IpAddr, &str> = node_addresses.into_iter().collect();
-    let mut names = HashSet::new();
-    let mut owners: HashMap<IpAddr, &str> = HashMap::new();
-    let mut sources: Vec<(IpNet, &str)> = Vec::new();
-    let mut cluster_default: Option<&str> = None;
-    for gateway in gateways {
-        let name = || gateway.name.clone();
-        if !names.insert(&gateway.name) {
-            return Err(GatewayError::Name(name()));
-        }
-        for address in gateway.pool.iter() {
-            if let Some(node) = nodes.get(&address) {
-                let node = (*node).to_owned();
-                return Err(GatewayError::NodeAddress {
-                    gateway: name(),
-                    address,
-                    node,
-                });
-            }
-            if let Some(other) = owners.insert(address, &gateway.name) {
-                let other = other.to_owned();
-                return Err(GatewayError::Address {
-                    gateway: name(),
-                    address,
-                    other,
-                });
-            }
-        }
-        gateway.check_alone()?;
-        for &source in &gateway.sources {
-            check_source(gateway, source, &sources)?;
-            sources.push((source, &gateway.name));
-        }
-        if gateway.cluster_default
-            && let Some(other) = cluster_default.replace(&gateway.name)
-        {
-            let other = other.to_owned();
-            return Err(GatewayError::ClusterDefault {
-                gateway: name(),
-                other,
-            });
-        }
+/// What is left of `prefix` without `others`, as prefixes.
+fn without(prefix: IpNet, others: &[IpNet]) -> Vec<IpNet> {
+    if others.iter().any(|other| other.contains(&prefix)) {
+        return Vec::new();
     }
-    Ok(())
-}
-
-fn check_source(
-    gateway: &Gateway,
-    source: IpNet,
-    before: &[(IpNet, &str)],
-) -> Result<(), GatewayError> {
-    let overlaps = |(other, _): &&(IpNet, &str)| other.contains(&source) || source.contains(other);
-    match before.iter().find(overlaps) {
-        None => Ok(()),
-        Some((other_source, other)) => Err(GatewayError::Source {
-            gateway: gateway.name.clone(),
-            source_: source,
-            other: (*other).to_owned(),
-            other_source: *other_source,
-        }),
+    let inside: Vec<IpNet> = others
+        .iter()
+        .copied()
+        .filter(|other| prefix.contains(other))
+        .collect();
+    match prefix.subnets(prefix.prefix_len() + 1) {
+        Ok(halves) if !inside.is_empty() => {
+            halves.flat_map(|half| without(half, &inside)).collect()
+        }
+        _ => vec![prefix],
     }
 }
 
 impl Gateway {
-    fn check_alone(&self) -> Result<(), GatewayError> {
+    /// What is wrong with it, whatever others there are.
+    pub(super) fn check_alone(&self) -> Result<(), GatewayError> {
         let gateway = || self.name.clone();
         if let Some(&address) = self
             .defaults
@@ -207,7 +92,7 @@ impl Gateway {
             gateway: self.name.clone(),
             address,
             claim,
-            sources: self.sources.iter().copied().filter(leaves).collect(),
+            sources: self.served(leaves),
             interface: self.interface.clone(),
             routed: self.routed,
         }
@@ -218,10 +103,18 @@ impl Gateway {
         egress::Gateway {
             name: self.name.clone(),
             egress_ips: self.pool.prefixes(),
-            sources: self.sources.clone(),
+            sources: self.served(|_| true),
             interface: self.interface.clone(),
             routed: self.routed,
         }
+    }
+
+    /// Those of its sources, but for what is others'.
+    fn served(&self, which: impl Fn(&IpNet) -> bool) -> Vec<IpNet> {
+        let sources = self.sources.iter().copied().filter(which);
+        sources
+            .flat_map(|source| without(source, &self.except))
+            .collect()
     }
 
     /// From which address traffic of `source` leaves: the default of its family, else the same one
@@ -247,14 +140,11 @@ mod tests {
             defaults: Vec::new(),
             cluster_default: false,
             sources: Vec::new(),
+            except: Vec::new(),
             interface: None,
             routed: false,
             max_per_node: None,
         }
-    }
-
-    fn refusal(gateways: &[Gateway]) -> String {
-        check_gateways(gateways, []).unwrap_err().to_string()
     }
 
     fn ip(text: &str) -> IpAddr {
@@ -263,68 +153,6 @@ mod tests {
 
     fn nets(texts: &[&str]) -> Vec<IpNet> {
         texts.iter().map(|text| text.parse().unwrap()).collect()
-    }
-
-    #[test]
-    fn pools_that_overlap_are_refused_by_gateway_and_address() {
-        let error = refusal(&[
-            gateway("one", &["10.0.0.1-10.0.0.9"]),
-            gateway("two", &["10.0.0.8/31"]),
-        ]);
-        assert_eq!(
-            error,
-            "gateway two: egress IP 10.0.0.8 belongs to gateway one, too"
-        );
-    }
-
-    #[test]
-    fn a_nodes_own_address_is_no_egress_ip() {
-        let gateways = [gateway("one", &["10.0.0.1"])];
-        let error = check_gateways(&gateways, [(ip("10.0.0.1"), "n1")])
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("address of node n1"), "{error}");
-    }
-
-    #[test]
-    fn names_and_the_cluster_default_are_unique() {
-        let one = gateway("one", &["10.0.0.1"]);
-        assert!(refusal(&[one.clone(), gateway("one", &["10.0.0.2"])]).contains("gateway one"));
-        let default = |name, pool| Gateway {
-            cluster_default: true,
-            ..gateway(name, pool)
-        };
-        let error = refusal(&[default("a", &["10.0.0.1"]), default("b", &["10.0.0.2"])]);
-        assert_eq!(
-            error,
-            "gateway b: gateway a is the cluster's default already"
-        );
-    }
-
-    #[test]
-    fn sources_that_overlap_are_refused_by_name() {
-        let with = |name, pool, sources| Gateway {
-            sources: nets(sources),
-            ..gateway(name, pool)
-        };
-        let error = refusal(&[
-            with("a", &["10.0.0.1"], &["192.168.0.0/16"]),
-            with("b", &["10.0.0.2"], &["192.168.7.0/24"]),
-        ]);
-        assert!(
-            error.contains("gateway b: source 192.168.7.0/24 overlaps 192.168.0.0/16"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn a_source_needs_an_address_of_its_family_and_a_default_one_of_the_pool() {
-        let mut one = gateway("one", &["10.0.0.1"]);
-        one.sources = nets(&["fd00::/64"]);
-        assert!(refusal(&[one.clone()]).contains("family of source fd00::/64"));
-        one.sources = Vec::new();
-        one.defaults = vec![ip("10.0.0.2")];
-        assert!(refusal(&[one]).contains("default 10.0.0.2"));
     }
 
     #[test]

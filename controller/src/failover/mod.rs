@@ -12,11 +12,13 @@ mod placement;
 mod planner;
 mod pool;
 mod record;
+mod together;
 
 pub use self::damping::DampingSettings;
-pub use self::gateway::{Gateway, GatewayError, check_gateways};
+pub use self::gateway::Gateway;
 pub use self::guard::GuardSettings;
 pub use self::output::{Cause, Event, Output, Phase};
 pub use self::planner::{NodeConfig, Observation, Planner, PlannerSettings};
 pub use self::pool::{Pool, PoolError};
 pub use self::record::{AddressRecord, DampingRecord, Record};
+pub use self::together::{GatewayError, check_gateways, share_sources};

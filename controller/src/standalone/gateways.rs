@@ -3,18 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use probe_user::channel::SecurityChoice;
 use probe_user::settings::{HumanDuration, Invalid};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
 use super::Settings;
 use crate::failover::{
-    DampingSettings, Gateway, GuardSettings, PlannerSettings, Pool, check_gateways,
+    DampingSettings, Gateway, GuardSettings, PlannerSettings, Pool, check_gateways, share_sources,
 };
 
 /// A gateway as the file gives it.
@@ -31,7 +29,7 @@ pub struct GatewaySettings {
     pub default_ipv4: Option<Ipv4Addr>,
     /// The same for IPv6.
     pub default_ipv6: Option<Ipv6Addr>,
-    /// Whether it serves those who name no gateway.
+    /// Whether it serves only those of its sources that no other gateway names.
     #[serde(default)]
     pub cluster_default: bool,
     /// Prefixes whose traffic leaves from its addresses.
@@ -122,47 +120,6 @@ pub enum Fencing {
     None,
 }
 
-/// The control channel to the agents.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
-pub struct ControlSettings {
-    /// Where agents listen.
-    pub port: u16,
-    /// Certificates of the authorities that agents' certificates come from.
-    pub ca_file: Option<PathBuf>,
-    /// The controller's certificate.
-    pub cert_file: Option<PathBuf>,
-    /// Its key, mode 0600.
-    pub key_file: Option<PathBuf>,
-    /// Tell whoever answers, without TLS.
-    pub plaintext: bool,
-}
-
-impl Default for ControlSettings {
-    fn default() -> Self {
-        Self {
-            port: 9862,
-            ca_file: None,
-            cert_file: None,
-            key_file: None,
-            plaintext: false,
-        }
-    }
-}
-
-impl ControlSettings {
-    /// How the channel is secured; `None`: there is none.
-    ///
-    /// # Errors
-    ///
-    /// If the settings contradict each other.
-    pub fn security(&self) -> Result<Option<SecurityChoice>, Invalid> {
-        let [ca, cert, key] =
-            [&self.ca_file, &self.cert_file, &self.key_file].map(Option::as_deref);
-        SecurityChoice::of(ca, cert, key, self.plaintext)
-    }
-}
-
 impl Settings {
     /// The gateways.
     ///
@@ -171,7 +128,7 @@ impl Settings {
     /// Names the key of what is wrong.
     pub fn gateways(&self) -> Result<Vec<Gateway>, Invalid> {
         let numbered = self.gateways.iter().enumerate();
-        let gateways: Vec<Gateway> = numbered
+        let mut gateways: Vec<Gateway> = numbered
             .map(|(index, gateway)| gateway.parse(index))
             .collect::<Result<_, _>>()?;
         let addresses = self.nodes.iter().flat_map(|node| {
@@ -183,6 +140,7 @@ impl Settings {
         });
         check_gateways(&gateways, addresses)
             .map_err(|error| Invalid::new("gateways", error, "must not collide"))?;
+        share_sources(&mut gateways);
         Ok(gateways)
     }
 
@@ -261,6 +219,10 @@ impl GatewaySettings {
         if self.max_per_node == Some(0) {
             return Err(Invalid::new(key("max_per_node"), 0, "must be at least 1"));
         }
+        if self.cluster_default && self.sources.is_empty() {
+            let accepted = "needs sources, of which it serves what no other gateway names";
+            return Err(Invalid::new(key("cluster_default"), true, accepted));
+        }
         let sources = self
             .sources
             .iter()
@@ -276,6 +238,7 @@ impl GatewaySettings {
             defaults: defaults.into_iter().flatten().collect(),
             cluster_default: self.cluster_default,
             sources: sources.collect::<Result<_, _>>()?,
+            except: Vec::new(),
             interface: self.interface.clone(),
             routed: self.routed,
             max_per_node: self.max_per_node,
@@ -345,6 +308,10 @@ mod tests {
             (
                 "egress_ips = []\nmax_per_node = 0",
                 "`gateways[0].max_per_node`",
+            ),
+            (
+                "egress_ips = []\ncluster_default = true",
+                "`gateways[0].cluster_default`",
             ),
             (
                 "egress_ips = []\ndefault_ipv4 = '10.0.0.1'",

@@ -2,6 +2,7 @@
 //! their states over a restart.
 
 mod agents;
+mod control;
 mod egress;
 mod gateway_web;
 mod gateways;
@@ -19,9 +20,8 @@ mod web;
 
 pub mod keygen;
 
-pub use self::gateways::{
-    ControlSettings, Damping, Failback, FailoverSettings, Fencing, GatewaySettings,
-};
+pub use self::control::ControlSettings;
+pub use self::gateways::{Damping, Failback, FailoverSettings, Fencing, GatewaySettings};
 pub use self::nodes::{NodesError, Problem, Resolved, resolve};
 pub use self::publish::{GrpcSettings, ServiceSettings};
 pub use self::reload::ConfigError;

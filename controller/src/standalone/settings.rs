@@ -11,7 +11,8 @@ use probe_user::session::ProbeSettings;
 use probe_user::settings::{HumanDuration, Invalid, Validate};
 use serde::Deserialize;
 
-use super::gateways::{ControlSettings, FailoverSettings, Fencing, GatewaySettings};
+use super::control::ControlSettings;
+use super::gateways::{FailoverSettings, Fencing, GatewaySettings};
 use super::publish::{GrpcSettings, ServiceSettings, check_services};
 use crate::health::HealthSettings;
 use crate::monitor::MonitorSettings;

@@ -292,6 +292,7 @@ pub(crate) fn gateway(name: &str, pool: &[&str]) -> Gateway {
         defaults: Vec::new(),
         cluster_default: false,
         sources: Vec::new(),
+        except: Vec::new(),
         interface: None,
         routed: false,
         max_per_node: None,
