@@ -8,5 +8,6 @@
 mod configuration;
 mod reload;
 mod restart;
+mod services;
 mod states;
 mod world;

@@ -50,3 +50,30 @@ fn a_drain_outlives_the_controller() {
     });
     assert_eq!(world.gateways().failover.drained, ["n1"]);
 }
+
+#[test]
+fn a_node_deleted_while_no_controller_ran_is_told_to_release_its_addresses() {
+    let mut world = World::new("deleted", 2, POOL);
+    world.await_assigned(6);
+    let held = |world: &World| {
+        let hosts = 100..=105;
+        hosts
+            .filter(|host| world.holds(1, &format!("10.77.0.{host}")))
+            .count()
+    };
+    eventually(PATIENCE, || held(&world) == 3);
+    // Its agent does not hear of it from the first controller that knows.
+    world.kill_agent(1);
+    world.restart_controller_without(1);
+    eventually(PATIENCE, || {
+        let owners = world.owners();
+        let moved = owners.iter().all(|owner| owner.as_deref() == Some("n2"));
+        if moved { Ok(()) } else { Err(owners) }
+    });
+    world.restart_controller();
+    world.start_agent(1);
+    eventually(PATIENCE, || match held(&world) {
+        0 => Ok(()),
+        held => Err(held),
+    });
+}

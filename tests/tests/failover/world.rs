@@ -18,6 +18,8 @@ const SETTINGS: &str = "period = '50ms'\ntimeout = '500ms'\ncontrol.plaintext = 
 /// Slower: so many nodes would keep a machine busy.
 const SETTINGS_OF_MANY: &str = "period = '400ms'\ntimeout = '2s'\ncontrol.plaintext = true\n\
                                 failover.damping.count = 0\n";
+/// Begins each node of a configuration.
+const NODE: &str = "[[nodes]]\n";
 /// Patient, for the same reason.
 const AGENTS_OF_MANY: &str = "beat.period = '500ms'\nbeat.timeout = '3s'\n";
 
@@ -34,6 +36,8 @@ pub(crate) struct World {
     /// What the gateway has besides its name and selector.
     gateway: String,
     unselected: BTreeSet<u8>,
+    /// Nodes that the configuration does not have.
+    deleted: BTreeSet<u8>,
 }
 
 impl World {
@@ -66,6 +70,7 @@ impl World {
             agent_settings: agent_settings.to_owned(),
             gateway: gateway.to_owned(),
             unselected: BTreeSet::new(),
+            deleted: BTreeSet::new(),
         };
         for index in 1..=gateways {
             world.spawn_agent(index);
@@ -116,9 +121,21 @@ impl World {
             "\n[[gateways]]\nname = 'gw'\nnode_selector = {{ egress = 'yes' }}\n{}\n",
             self.gateway
         );
-        self.cluster
-            .labelled_controller_config(&self.settings, label)
-            + &gateway
+        let whole = self
+            .cluster
+            .labelled_controller_config(&self.settings, label);
+        let deleted = |part: &&str| {
+            let mut deleted = self.deleted.iter();
+            deleted.any(|index| part.contains(&format!("\"n{index}\"")))
+        };
+        let kept: Vec<_> = whole.split(NODE).filter(|it| !deleted(it)).collect();
+        kept.join(NODE) + &gateway
+    }
+
+    /// The controller is killed, and another one started, from a file without node `index`.
+    pub(crate) fn restart_controller_without(&mut self, index: u8) {
+        self.deleted.insert(index);
+        self.restart_controller();
     }
 
     fn start_controller(&mut self) {
