@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -13,10 +13,12 @@ use probe_user::channel::{Credentials, Security};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tonic::transport::{Channel, Endpoint, Uri};
+
+use super::lanes::Lanes;
 
 /// How long TCP may take to connect.
 const TCP_LIMIT: Duration = Duration::from_secs(1);
@@ -28,49 +30,18 @@ const UNACKNOWLEDGED_MS: u32 = 500;
 /// How often the kernel asks whether the other end is still there: a connection on which nothing is
 /// sent must be known for dead before it is needed.
 const KEEP_ALIVE_S: u32 = 1;
-/// So many connections may be being made at once for each CPU.
-const LANES_PER_CPU: usize = 8;
-/// Whoever takes longer to connect goes on, but others need not wait for it: this is far longer than
-/// a handshake takes, and short for those who wait behind agents that hang.
-const LANE_TIME: Duration = Duration::from_millis(50);
-
 /// What a connection runs over.
 trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
-
-/// Bounds how many connections are being made at once. A handshake is work: were a thousand of them
-/// begun together, all would take as long as all of them take.
-#[derive(Clone)]
-pub(super) struct Lanes(Arc<Semaphore>);
-
-impl Lanes {
-    pub(super) fn new() -> Self {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        Self(Arc::new(Semaphore::new(cpus * LANES_PER_CPU)))
-    }
-
-    /// Runs `connect` when its turn has come, which it says in `begun`.
-    async fn pass<T>(&self, begun: watch::Sender<bool>, connect: impl Future<Output = T>) -> T {
-        // It is never closed.
-        let lane = self.0.acquire().await;
-        begun.send_replace(true);
-        let mut connect = pin!(connect);
-        let soon = timeout(LANE_TIME, &mut connect).await;
-        drop(lane);
-        match soon {
-            Ok(connected) => connected,
-            Err(_) => connect.await,
-        }
-    }
-}
 
 /// Whom to connect to, and how.
 #[derive(Clone)]
 pub(super) struct Caller {
     pub(super) node: Arc<str>,
     pub(super) security: Security,
-    pub(super) lanes: Lanes,
+    /// Connections are made in these.
+    pub(super) lanes: Arc<Lanes>,
 }
 
 /// A connection to an agent.
@@ -95,8 +66,9 @@ impl Caller {
         address: SocketAddr,
         begun: watch::Sender<bool>,
     ) -> io::Result<Connected> {
-        let open = open(&self.node, address, &self.security);
-        let transport = self.lanes.pass(begun, open).await?;
+        let lane = self.lanes.enter().await;
+        begun.send_replace(true);
+        let transport = lane.run(open(&self.node, address, &self.security)).await?;
         let (alive, broken) = oneshot::channel();
         let watched = Watched {
             transport,

@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use probe_user::channel::proto::agent_client::AgentClient;
@@ -15,17 +16,26 @@ use tonic::transport::Channel;
 
 use super::agent::Failure;
 use super::connect::{Caller, Connected};
+use super::lanes::Lanes;
 
 /// How long an agent may take to apply a push; a first claim takes it up to 300 ms. How long it may
 /// take to connect before that is reported as a failure, too.
 const CALL_LIMIT: Duration = Duration::from_secs(1);
+/// So many calls in a row may go unanswered until another connection is made. One alone means that
+/// the agent is slow, or hangs, or that this machine is too busy to hear its answer, and a new
+/// connection would be even more work; packets that do not arrive break a connection by themselves.
+const UNANSWERED: u32 = 3;
 
 /// The way to an agent.
 pub(super) struct Link {
     caller: Caller,
+    /// Calls are made in these.
+    calls: Arc<Lanes>,
     /// Failed attempts so far; each of a node's addresses gets its turn.
     turn: usize,
     connection: Option<Connection>,
+    /// Calls since something last came back on it.
+    unanswered: u32,
 }
 
 struct Connection {
@@ -46,17 +56,19 @@ struct Connecting {
 }
 
 impl Link {
-    pub(super) fn new(caller: Caller) -> Self {
+    pub(super) fn new(caller: Caller, calls: Arc<Lanes>) -> Self {
         Self {
             caller,
+            calls,
             turn: 0,
             connection: None,
+            unanswered: 0,
         }
     }
 
     /// Whatever there is of a connection is not used any more.
     pub(super) fn disconnect(&mut self) {
-        self.connection = None;
+        (self.connection, self.unanswered) = (None, 0);
     }
 
     /// Brings the agent a push. Connects first where that is necessary.
@@ -73,16 +85,36 @@ impl Link {
             let _ = connecting.begun.wait_for(|begun| *begun).await;
         }
         let result = match timeout(CALL_LIMIT, connection.connected()).await {
-            Ok(Ok(channel)) => call(address, channel, push).await,
+            Ok(Ok(channel)) => {
+                let lane = self.calls.enter().await;
+                let call = lane.run(call(address, channel, push));
+                let Ok(answer) = timeout(CALL_LIMIT, call).await else {
+                    self.handle_unanswered();
+                    return Err(no_answer(format!("nothing within {CALL_LIMIT:?}")));
+                };
+                answer
+            }
             Ok(Err(why)) => Err(no_answer(why)),
             Err(_) => return Err(no_answer(format!("not connected within {CALL_LIMIT:?}"))),
         };
+        self.unanswered = 0;
         if let Err(Failure::NoAnswer { .. }) = &result {
-            // A connection on which nothing comes back is not used again.
-            self.disconnect();
-            self.turn += 1;
+            self.give_up();
         }
         result
+    }
+
+    fn handle_unanswered(&mut self) {
+        self.unanswered += 1;
+        if self.unanswered == UNANSWERED {
+            self.give_up();
+        }
+    }
+
+    /// The next attempt is made over another connection, to another address if there is one.
+    fn give_up(&mut self) {
+        self.disconnect();
+        self.turn += 1;
     }
 
     /// Waits until a connection that was made is broken; for ever, if there is none.
@@ -140,9 +172,7 @@ impl Connection {
 async fn call(address: SocketAddr, channel: Channel, push: Push) -> Result<Report, Failure> {
     let mut client = AgentClient::new(channel);
     let no_answer = |why| Failure::NoAnswer { address, why };
-    let response = timeout(CALL_LIMIT, client.apply(tonic::Request::new(push.into())))
-        .await
-        .map_err(|_| no_answer(format!("nothing within {CALL_LIMIT:?}")))?;
+    let response = client.apply(tonic::Request::new(push.into())).await;
     let report = response.map_err(|status| {
         let why = status.message().to_owned();
         match status.code() {

@@ -6,6 +6,7 @@
 mod agent;
 mod authority;
 mod connect;
+mod lanes;
 mod link;
 mod pool;
 

@@ -8,7 +8,8 @@ use probe_user::channel::{Push, Security};
 use tokio::sync::{mpsc, watch};
 
 use super::agent::{Answer, Courier, Orders};
-use super::connect::{Caller, Lanes};
+use super::connect::Caller;
+use super::lanes::Lanes;
 use super::link::Link;
 use crate::health::State;
 
@@ -20,7 +21,8 @@ use crate::health::State;
 /// Connections are kept open, and made anew as soon as they are known to be broken.
 pub struct AgentPool {
     security: Security,
-    lanes: Lanes,
+    handshakes: Arc<Lanes>,
+    calls: Arc<Lanes>,
     agents: HashMap<String, watch::Sender<Orders>>,
     answers: mpsc::UnboundedSender<Answer>,
 }
@@ -31,7 +33,8 @@ impl AgentPool {
         let (answers, receiver) = mpsc::unbounded_channel();
         let pool = Self {
             security,
-            lanes: Lanes::new(),
+            handshakes: Arc::new(Lanes::new()),
+            calls: Arc::new(Lanes::new()),
             agents: HashMap::new(),
             answers,
         };
@@ -55,11 +58,12 @@ impl AgentPool {
             state: State::Unknown,
         });
         let node: Arc<str> = Arc::from(node);
-        let link = Link::new(Caller {
+        let caller = Caller {
             node: node.clone(),
             security: self.security.clone(),
-            lanes: self.lanes.clone(),
-        });
+            lanes: self.handshakes.clone(),
+        };
+        let link = Link::new(caller, self.calls.clone());
         self.agents.insert(node.to_string(), sender);
         let courier = Courier {
             node,

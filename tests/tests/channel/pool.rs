@@ -24,7 +24,7 @@ const HANGING: usize = 50;
 
 /// How long it may take to tell those that do not hang, connections included. What is promised is
 /// promised of optimised code.
-const SOON: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 1 });
+const SOON: Duration = Duration::from_secs(if cfg!(debug_assertions) { 120 } else { 1 });
 
 fn name(index: usize) -> String {
     format!("n{index}")
