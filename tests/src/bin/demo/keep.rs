@@ -46,7 +46,10 @@ fn node_visits(scene: &Scene, bin: &Path) -> Vec<Visit> {
             vec![
                 format!("bpftool map dump pinned {pins}/v1/AGENT_BEAT"),
                 format!("bpftool map dump pinned {pins}/v1/PROBERS"),
-                format!("{inside} {bin}/pulsepath-agent inspect --pin-dir {pins}"),
+                format!(
+                    "{inside} {bin}/pulsepath-agent inspect --pin-dir {pins} --state-file {}",
+                    node.agent_state_file().display()
+                ),
             ],
         ),
         (
@@ -104,7 +107,7 @@ fn egress_visits(scene: &Scene, bin: &Path) -> Vec<Visit> {
             ],
         ),
         (
-            "cut n2 off, and heal it",
+            "cut n2 off, and heal it (`explain n2` then says that it falls too often)",
             links("down").into_iter().chain(links("up")).collect(),
         ),
     ]

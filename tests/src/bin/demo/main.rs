@@ -38,7 +38,7 @@ const INTERRUPTED: u8 = 130;
 #[derive(Parser)]
 #[command(name = "pulsepath-demo", version)]
 struct Arguments {
-    /// Where the picture of the story goes.
+    /// Where the picture of the story goes; what the daemons wrote, too, if something was off.
     #[arg(long, default_value = "target/demo")]
     output: PathBuf,
     /// Leaves everything running until Ctrl-C, and says what to try.
@@ -76,7 +76,7 @@ fn main() -> Result<ExitCode> {
 fn run(arguments: &Arguments, interrupted: &AtomicBool) -> Result<bool> {
     let mut scene = scene::new()?;
     let mut story = tell(&mut scene, interrupted)?;
-    let picture = write(&arguments.output, &story.timeline().svg())?;
+    let picture = write(&arguments.output, "timeline.svg", &story.timeline().svg())?;
     println!("\n{}", story.report());
     let all_right = story.report().all_right();
     let verdict = if all_right {
@@ -86,6 +86,10 @@ fn run(arguments: &Arguments, interrupted: &AtomicBool) -> Result<bool> {
     };
     println!("{verdict} is as expected.");
     println!("The story as a picture: {}", picture.display());
+    if !all_right {
+        let logs = write(&arguments.output, "daemons.log", &story.scene().logs())?;
+        println!("What the daemons wrote: {}", logs.display());
+    }
     if arguments.keep {
         keep::invite(story.scene())?;
         keep::wait(&mut story, interrupted);
@@ -105,9 +109,9 @@ fn tell<'a>(scene: &'a mut Scene, interrupted: &'a AtomicBool) -> Result<Story<'
     Ok(story)
 }
 
-fn write(directory: &Path, svg: &str) -> Result<PathBuf> {
+fn write(directory: &Path, name: &str, text: &str) -> Result<PathBuf> {
     fs::create_dir_all(directory).with_context(|| format!("create {}", directory.display()))?;
-    let path = directory.join("timeline.svg");
-    fs::write(&path, svg).with_context(|| format!("write {}", path.display()))?;
+    let path = directory.join(name);
+    fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
     Ok(path)
 }
