@@ -59,7 +59,7 @@ pub(super) fn table<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
     );
     for row in rows {
         let target = match row.target {
-            Some(target) => format!("{target:.1?}"),
+            Some(target) => format!("{:.2} s", target.as_secs_f64()),
             None => String::new(),
         };
         // Writing to a string cannot fail.

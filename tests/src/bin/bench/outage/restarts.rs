@@ -41,7 +41,7 @@ impl fmt::Display for Restarts {
             lost,
             moved,
         } = self;
-        writeln!(
+        write!(
             f,
             "Owner's agent killed, then all agents restarted one by one: {lost} of {sent} \
              datagrams lost, {moved} moves; {clean} of {rounds} rounds without either"
