@@ -1,0 +1,85 @@
+//! A model of the rules that keep two nodes from ever using one egress IP (design, section 7), with
+//! everything that can go wrong around them, and tests that it holds, and that no clause is there in vain.
+//!
+//! # What is modelled
+//!
+//! | file | what it is in the real system |
+//! |---|---|
+//! | `kernel` | RENEW and VOTE in the reflector; the fence; the maps that only a reboot loses |
+//! | `agent` | how an agent takes and applies a push, step by step |
+//! | `witness` | votes, floors, promises, and what restarts and losses of memory do to them |
+//! | `controller`, `safe`, `decide` | election, term, RENEW; when an address is safe; what may be decided |
+//! | `record` | what survives controllers: the record with its conditional writes, the election lock |
+//! | `letter`, `delivery` | the network: letters arrive late, twice, in any order, or never |
+//! | `time` | clocks whose rates differ by 1 % |
+//! | `world`, `setup` | all of it together, the invariant, and clusters of several sizes |
+//!
+//! Everything is an action that may happen at any time: there are no timers, no health states, and any
+//! node may be taken for unreachable. A process that is frozen between a decision and the send is a
+//! letter that takes long; a node that is cut off, one whose letters stay on their way.
+//!
+//! The invariant: no two nodes have a fence that passes the same address ([`world::World::two_owners`]).
+//!
+//! # How it is searched
+//!
+//! * `explore`: long random schedules (`schedule`, `plan`, `weather`) from a seed, with every fault, in
+//!   four setups. A failing one prints its seed and what happened. `PULSEPATH_MODEL_SEEDS` searches longer.
+//! * `exhaustive`: breadth first, every short schedule of a small cluster. `PULSEPATH_MODEL_MOVES` searches
+//!   longer ones.
+//! * `clauses`: each clause ([`rules::Clause`]) is switched off, and two owners must be found; and must not
+//!   be found in the same schedules with the clause.
+//! * `liveness`: what must happen, so that the invariant does not hold because nothing ever moves.
+//!
+//! # What the model found
+//!
+//! Clauses that the rules need, and that the design did not say, or not precisely:
+//!
+//! * A new witness takes the slot of the one that it replaces ([`rules::Clause::NewWitnessTakesOldSlot`]).
+//!   The kernel alone writes votes, so the old witness's last vote stays in its slot; in a slot of its own
+//!   it would make a majority with the new one's vote, of which neither has promised anything.
+//! * No address is placed on a node with more than one unconfirmed change of set
+//!   ([`rules::Clause::PlacingWaitsForSet`]). "The next change waits until every address-holding node has
+//!   confirmed the last" lets the set of an empty node change twice; an address that is placed there and
+//!   taken away again then meets votes of a witness that is in no set that was asked.
+//! * A longer L that was shortened counts for another 1.01 L (the longer one) after the agent confirmed the
+//!   shorter ([`rules::Clause::LongLeaseOutlivesChange`]): the lease that it gave is still running.
+//! * A witness that has lost its memory must not say that it has never voted for a promise asked of its
+//!   predecessor: asks and answers name the instance ([`rules::Clause::PromiseNamesInstance`]), as designed.
+//!   A restarted one that says its start needs no durable last votes at all.
+//!
+//! Clauses that nobody missed, because others say enough. They stay as a second line of defence:
+//!
+//! * A node's own vote ([`rules::Clause::OwnVoteExcluded`]), as the design says.
+//! * The check for echoes in the future ([`rules::Clause::RenewChecksFuture`], `VoteChecksFuture`): within
+//!   one incarnation no node has ever sent such a time.
+//! * The order of removing the old and adding the new witness ([`rules::Clause::OldWitnessGoesFirst`]), if
+//!   both use one slot: they share one vote.
+//! * Claiming the record ([`rules::Clause::ClaimsRecord`]), as long as every write is conditional on the
+//!   version of one record that holds everything. With one object per gateway it could be missed.
+//!
+//! # What is not modelled
+//!
+//! Packets around the fence, forged probes, a boot clock that stands still (all documented exceptions); sets
+//! whose size changes; a record in several objects; key rotation; sections 5, 6 and 8.
+
+mod agent;
+mod clauses;
+mod controller;
+mod decide;
+mod delivery;
+mod exhaustive;
+mod explore;
+mod kernel;
+mod letter;
+mod liveness;
+mod plan;
+mod record;
+mod rules;
+mod safe;
+mod schedule;
+mod search;
+mod setup;
+mod time;
+mod weather;
+mod witness;
+mod world;
