@@ -55,7 +55,7 @@
 //! * The order of removing the old and adding the new witness ([`rules::Clause::OldWitnessGoesFirst`]), if
 //!   both use one slot: they share one vote.
 //! * Claiming the record ([`rules::Clause::ClaimsRecord`]), as long as every write is conditional on the
-//!   version of one record that holds everything. With one object per gateway it could be missed.
+//!   version of one record that holds everything. With several objects that would have to be shown anew.
 //!
 //! # What is not modelled
 //!

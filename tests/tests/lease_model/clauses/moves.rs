@@ -1,14 +1,16 @@
 //! Without a clause of PROMISE (rule 3) or SAFE (rule 4).
 
-use super::without;
+use super::{
+    script::{
+        CHANGE_LEASE, NEW_PROCESS, PLACE, RENEW, SETTLE, TAKE, applies_unheard, claim, lose_memory,
+        push, replace, vote, wait,
+    },
+    without,
+};
 use crate::{
     rules::Clause,
-    search::{
-        Fault,
-        Opening::{Do, Only},
-    },
+    search::{Fault, Opening::Do},
     setup::Setup,
-    world::Action,
 };
 
 #[test]
@@ -16,40 +18,26 @@ fn one_promise_must_not_be_enough() {
     without(Clause::PromiseNeedsMajority, Setup::SEPARATE).breaks();
 }
 
+/// The agent has not been told of the new set: two members of the old one, of which one has not
+/// promised, still make a majority there.
 #[test]
 fn a_majority_of_the_newest_set_must_not_be_enough() {
-    let opening = [Do(Action::ReplaceWitness {
-        controller: 0,
-        gateway: 0,
-        slot: 2,
-        by: 5,
-    })];
+    let opening = [Do(replace(0, 2, 5))];
     without(Clause::PromiseOfEverySet, Setup::SEPARATE)
         .after(&opening)
         .breaks();
 }
 
+/// The new instance knows nothing of the votes of the one that was asked.
 #[test]
 fn a_promise_must_name_the_instance() {
     let opening = [
-        Do(Action::Advance { ms: 1200 }),
-        Do(Action::Vote {
-            witness: 2,
-            gateway: 0,
-        }),
-        Do(Action::Vote {
-            witness: 3,
-            gateway: 0,
-        }),
-        Do(Action::Vote {
-            witness: 2,
-            gateway: 0,
-        }),
-        Do(Action::Vote {
-            witness: 3,
-            gateway: 0,
-        }),
-        Do(Action::LoseMemory { node: 2 }),
+        Do(wait(1200)),
+        Do(vote(2, 0)),
+        Do(vote(3, 0)),
+        Do(vote(2, 0)),
+        Do(vote(3, 0)),
+        Do(lose_memory(2)),
     ];
     without(Clause::PromiseNamesInstance, Setup::SEPARATE)
         .after(&opening)
@@ -63,170 +51,61 @@ fn a_promise_must_name_the_floor() {
         .breaks();
 }
 
+/// For as long as both may vote, they share one vote.
 #[test]
 fn the_order_of_old_and_new_witnesses_does_not_matter_in_one_slot() {
-    without(Clause::OldWitnessGoesFirst, Setup::SEPARATE)
-        .faults(&[
-            Fault::Change,
-            Fault::AgentRestart,
-            Fault::Partition,
-            Fault::Delay,
-        ])
-        .holds();
+    without(Clause::OldWitnessGoesFirst, Setup::SEPARATE).holds();
 }
 
+/// The old witness's last vote stays in its slot, and makes a majority with the new one's.
 #[test]
 fn a_new_witness_must_take_the_slot_of_the_old_one() {
-    let opening = [
-        Do(Action::Advance { ms: 1200 }),
-        Do(Action::Vote {
-            witness: 4,
-            gateway: 0,
-        }),
-        Do(Action::Vote {
-            witness: 4,
-            gateway: 0,
-        }),
-        Do(Action::ReplaceWitness {
-            controller: 0,
-            gateway: 0,
-            slot: 2,
-            by: 5,
-        }),
-        Only(Action::Push {
-            controller: 0,
-            gateway: 0,
-        }),
-        Only(Action::Deliver { letter: 0 }),
-        Only(Action::AgentStep { gateway: 0 }),
-        Only(Action::AgentStep { gateway: 0 }),
-        Only(Action::AgentStep { gateway: 0 }),
-        Only(Action::AgentStep { gateway: 0 }),
-        Only(Action::AgentStep { gateway: 0 }),
-        Only(Action::AgentStep { gateway: 0 }),
-        Only(Action::Lose { letter: 0 }),
-        Do(Action::Vote {
-            witness: 5,
-            gateway: 0,
-        }),
-        Do(Action::Vote {
-            witness: 5,
-            gateway: 0,
-        }),
+    let before = [
+        Do(wait(1200)),
+        Do(vote(4, 0)),
+        Do(vote(4, 0)),
+        Do(replace(0, 2, 5)),
     ];
+    let after = [Do(vote(5, 0)), Do(vote(5, 0))];
+    let opening = [&before[..], &applies_unheard(0), &after].concat();
     without(Clause::NewWitnessTakesOldSlot, Setup::SEPARATE)
         .after(&opening)
         .breaks();
 }
 
+/// The last vote of the witness that went first makes a majority with the vote of the one that came
+/// last: no set has both, so a majority of every set can do without either.
 #[test]
 fn a_set_must_not_change_twice_before_the_node_confirms() {
-    let opening = [
-        Do(Action::Advance { ms: 1200 }),
-        Do(Action::ReplaceWitness {
-            controller: 0,
-            gateway: 0,
-            slot: 1,
-            by: 5,
-        }),
-        Do(Action::ReplaceWitness {
-            controller: 0,
-            gateway: 0,
-            slot: 2,
-            by: 6,
-        }),
-        Do(Action::Vote {
-            witness: 3,
-            gateway: 0,
-        }),
-        Do(Action::Vote {
-            witness: 3,
-            gateway: 0,
-        }),
-        Only(Action::Push {
-            controller: 0,
-            gateway: 0,
-        }),
-        Only(Action::Deliver { letter: 0 }),
-        Only(Action::AgentStep { gateway: 0 }),
-        Only(Action::AgentStep { gateway: 0 }),
-        Only(Action::AgentStep { gateway: 0 }),
-        Only(Action::AgentStep { gateway: 0 }),
-        Only(Action::AgentStep { gateway: 0 }),
-        Only(Action::AgentStep { gateway: 0 }),
-        Only(Action::Lose { letter: 0 }),
-        Do(Action::Vote {
-            witness: 6,
-            gateway: 0,
-        }),
-        Do(Action::Vote {
-            witness: 6,
-            gateway: 0,
-        }),
+    let before = [
+        Do(wait(1200)),
+        Do(replace(0, 1, 5)),
+        Do(replace(0, 2, 6)),
+        Do(vote(3, 0)),
+        Do(vote(3, 0)),
     ];
+    let after = [Do(vote(6, 0)), Do(vote(6, 0))];
+    let opening = [&before[..], &applies_unheard(0), &after].concat();
     without(Clause::SetChangesWait, Setup::SEPARATE)
         .after(&opening)
         .breaks();
 }
 
+/// The same on a node that held no address while its set changed twice.
 #[test]
 fn an_address_must_not_be_placed_where_two_changes_of_set_are_open() {
-    let opening = [
-        Do(Action::ReplaceWitness {
-            controller: 0,
-            gateway: 1,
-            slot: 1,
-            by: 5,
-        }),
-        Do(Action::ReplaceWitness {
-            controller: 0,
-            gateway: 1,
-            slot: 2,
-            by: 6,
-        }),
-        Do(Action::Take {
-            controller: 0,
-            address: 0,
-        }),
-        Do(Action::Push {
-            controller: 0,
-            gateway: 0,
-        }),
-        Do(Action::Place {
-            controller: 0,
-            address: 0,
-            gateway: 1,
-        }),
-        Do(Action::Advance { ms: 1200 }),
-        Do(Action::Vote {
-            witness: 3,
-            gateway: 1,
-        }),
-        Do(Action::Vote {
-            witness: 3,
-            gateway: 1,
-        }),
-        Only(Action::Push {
-            controller: 0,
-            gateway: 1,
-        }),
-        Only(Action::Deliver { letter: 0 }),
-        Only(Action::AgentStep { gateway: 1 }),
-        Only(Action::AgentStep { gateway: 1 }),
-        Only(Action::AgentStep { gateway: 1 }),
-        Only(Action::AgentStep { gateway: 1 }),
-        Only(Action::AgentStep { gateway: 1 }),
-        Only(Action::AgentStep { gateway: 1 }),
-        Only(Action::Lose { letter: 0 }),
-        Do(Action::Vote {
-            witness: 6,
-            gateway: 1,
-        }),
-        Do(Action::Vote {
-            witness: 6,
-            gateway: 1,
-        }),
+    let before = [
+        Do(replace(1, 1, 5)),
+        Do(replace(1, 2, 6)),
+        Do(TAKE),
+        Do(push(0)),
+        Do(PLACE),
+        Do(wait(1200)),
+        Do(vote(3, 1)),
+        Do(vote(3, 1)),
     ];
+    let after = [Do(vote(6, 1)), Do(vote(6, 1))];
+    let opening = [&before[..], &applies_unheard(1), &after].concat();
     without(Clause::PlacingWaitsForSet, Setup::SEPARATE)
         .after(&opening)
         .breaks();
@@ -237,36 +116,17 @@ fn safe_must_count_the_own_renews() {
     without(Clause::SafeCountsRenews, Setup::STRICT_ALONE).breaks();
 }
 
+/// A witness that has just been replaced voted a moment ago, and is not asked any more.
 #[test]
 fn safe_must_count_the_last_confirmation() {
     let opening = [
-        Do(Action::Advance { ms: 1200 }),
-        Do(Action::Vote {
-            witness: 2,
-            gateway: 0,
-        }),
-        Do(Action::Vote {
-            witness: 4,
-            gateway: 0,
-        }),
-        Do(Action::Vote {
-            witness: 2,
-            gateway: 0,
-        }),
-        Do(Action::Vote {
-            witness: 4,
-            gateway: 0,
-        }),
-        Do(Action::ReplaceWitness {
-            controller: 0,
-            gateway: 0,
-            slot: 2,
-            by: 5,
-        }),
-        Do(Action::Push {
-            controller: 0,
-            gateway: 0,
-        }),
+        Do(wait(1200)),
+        Do(vote(2, 0)),
+        Do(vote(4, 0)),
+        Do(vote(2, 0)),
+        Do(vote(4, 0)),
+        Do(replace(0, 2, 5)),
+        Do(push(0)),
     ];
     without(Clause::SafeCountsConfirmation, Setup::SEPARATE)
         .after(&opening)
@@ -276,17 +136,11 @@ fn safe_must_count_the_last_confirmation() {
 #[test]
 fn safe_must_count_the_start_of_the_term() {
     let opening = [
-        Do(Action::Advance { ms: 1200 }),
-        Do(Action::Probe {
-            controller: 0,
-            gateway: 0,
-        }),
-        Do(Action::Probe {
-            controller: 0,
-            gateway: 0,
-        }),
-        Do(Action::RestartController { controller: 0 }),
-        Do(Action::Claim { controller: 0 }),
+        Do(wait(1200)),
+        Do(RENEW),
+        Do(RENEW),
+        Do(NEW_PROCESS),
+        Do(claim(0)),
     ];
     without(Clause::SafeCountsTermStart, Setup::STRICT_ALONE)
         .after(&opening)
@@ -311,71 +165,30 @@ fn safe_must_allow_for_clock_rates() {
 #[test]
 fn safe_must_use_the_largest_lease() {
     let opening = [
-        Do(Action::ChangeLease {
-            controller: 0,
-            gateway: 0,
-        }),
-        Do(Action::Push {
-            controller: 0,
-            gateway: 0,
-        }),
-        Do(Action::Settle {
-            controller: 0,
-            gateway: 0,
-        }),
-        Do(Action::Probe {
-            controller: 0,
-            gateway: 0,
-        }),
-        Do(Action::Probe {
-            controller: 0,
-            gateway: 0,
-        }),
-        Do(Action::ChangeLease {
-            controller: 0,
-            gateway: 0,
-        }),
+        Do(CHANGE_LEASE),
+        Do(push(0)),
+        Do(SETTLE),
+        Do(RENEW),
+        Do(RENEW),
+        Do(CHANGE_LEASE),
     ];
     without(Clause::SafeUsesLargestLease, Setup::SEPARATE)
         .after(&opening)
         .breaks();
 }
 
+/// The lease that the longer L gave is still running when the agent confirms the shorter.
 #[test]
 fn a_longer_lease_must_be_waited_for_after_it_was_shortened() {
     let opening = [
-        Do(Action::ChangeLease {
-            controller: 0,
-            gateway: 0,
-        }),
-        Do(Action::Push {
-            controller: 0,
-            gateway: 0,
-        }),
-        Do(Action::Settle {
-            controller: 0,
-            gateway: 0,
-        }),
-        Do(Action::Probe {
-            controller: 0,
-            gateway: 0,
-        }),
-        Do(Action::Probe {
-            controller: 0,
-            gateway: 0,
-        }),
-        Do(Action::ChangeLease {
-            controller: 0,
-            gateway: 0,
-        }),
-        Do(Action::Push {
-            controller: 0,
-            gateway: 0,
-        }),
-        Do(Action::Settle {
-            controller: 0,
-            gateway: 0,
-        }),
+        Do(CHANGE_LEASE),
+        Do(push(0)),
+        Do(SETTLE),
+        Do(RENEW),
+        Do(RENEW),
+        Do(CHANGE_LEASE),
+        Do(push(0)),
+        Do(SETTLE),
     ];
     without(Clause::LongLeaseOutlivesChange, Setup::SEPARATE)
         .after(&opening)
