@@ -8,7 +8,8 @@ use crate::{
     rules::{Clause, Rules},
     setup::Setup,
     time::Ns,
-    world::{Action, World},
+    witness::Instance,
+    world::{Action, SLOTS, World},
 };
 
 /// Lets a controller decide. False if the rules do not allow it now.
@@ -128,7 +129,7 @@ fn change(world: &mut World, setup: &Setup, rules: Rules, action: Action) -> boo
     | Action::Place { controller, .. }
     | Action::Settle { controller, .. }
     | Action::FirstSet { controller, .. }
-    | Action::ReplaceWitness { controller, .. }
+    | Action::ChangeWitness { controller, .. }
     | Action::ChangeLease { controller, .. }) = action
     else {
         unreachable!("{action:?} is no decision");
@@ -147,7 +148,7 @@ fn change(world: &mut World, setup: &Setup, rules: Rules, action: Action) -> boo
 const fn told_after_recording(rules: Rules, action: Action) -> bool {
     match action {
         Action::Place { .. } => rules.has(Clause::OwnersRecordedFirst),
-        Action::ReplaceWitness { .. } => rules.has(Clause::SetsRecordedFirst),
+        Action::ChangeWitness { .. } => rules.has(Clause::SetsRecordedFirst),
         Action::ChangeLease { .. } => rules.has(Clause::LeaseRecordedFirst),
         _ => true,
     }
@@ -179,22 +180,12 @@ fn changed(
         Action::FirstSet { gateway, .. } => decider.changing_terms(rules, gateway, |terms| {
             setup.first_set(rules, gateway, terms)
         }),
-        Action::ReplaceWitness {
+        Action::ChangeWitness {
             gateway, slot, by, ..
         } => {
-            let newest = decider.record.nodes[gateway].newest();
-            let known = newest.members().any(|member| member == instances[by]);
-            let replaced =
-                newest.set[slot].is_some() && !known && setup.may_witness(rules, by, gateway);
-            replaced.then_some(())?;
-            decider.changing_terms(rules, gateway, |terms| {
-                let free = terms.set.iter().position(Option::is_none);
-                terms.set[slot] = None;
-                let slot = free
-                    .filter(|_| !rules.has(Clause::NewWitnessTakesOldSlot))
-                    .unwrap_or(slot);
-                terms.set[slot] = Some(instances[by]);
-            })
+            let set = decider.record.nodes[gateway].newest().set;
+            let set = changed_set(setup, rules, set, gateway, slot, instances[by])?;
+            decider.changing_terms(rules, gateway, |terms| terms.set = set)
         }
         Action::ChangeLease { gateway, .. } => decider.changing_terms(rules, gateway, |terms| {
             let short = terms.lease_time == setup.lease_time;
@@ -206,6 +197,29 @@ fn changed(
         }),
         _ => unreachable!("{action:?} does not change the record"),
     }
+}
+
+/// The set with one witness removed if it is the one in the slot, else put into the slot, whoever was there.
+fn changed_set(
+    setup: &Setup,
+    rules: Rules,
+    mut set: [Option<Instance>; SLOTS],
+    gateway: usize,
+    slot: usize,
+    by: Instance,
+) -> Option<[Option<Instance>; SLOTS]> {
+    if set[slot] == Some(by) {
+        set[slot] = None;
+        return (set.iter().flatten().count() > 1).then_some(set);
+    }
+    if set.contains(&Some(by)) || !setup.may_witness(rules, by.host(), gateway) {
+        return None;
+    }
+    let free = set.iter().position(Option::is_none);
+    let replaced = set[slot].take().is_some();
+    let elsewhere = free.filter(|_| replaced && !rules.has(Clause::NewWitnessTakesOldSlot));
+    set[elsewhere.unwrap_or(slot)] = Some(by);
+    Some(set)
 }
 
 /// The controller, if it may decide now, and what its clock shows.

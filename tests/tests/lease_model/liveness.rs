@@ -262,7 +262,7 @@ fn a_witness_is_replaced_without_a_gap() {
     let mut cluster = Cluster::new(Setup::MIXED);
     let mut replaced = |slot, by| {
         cluster.perform(&[
-            Action::ReplaceWitness {
+            Action::ChangeWitness {
                 controller: CONTROLLER,
                 gateway: 0,
                 slot,

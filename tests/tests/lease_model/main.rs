@@ -23,7 +23,7 @@
 //! # How it is searched
 //!
 //! * `explore`: long random schedules (`schedule`, `plan`, `weather`) from a seed, with every fault, in
-//!   four setups. A failing one prints its seed and what happened. `PULSEPATH_MODEL_SEEDS` searches longer.
+//!   several setups. A failing one prints its seed and what happened. `PULSEPATH_MODEL_SEEDS` searches longer.
 //! * `exhaustive`: breadth first, every short schedule of a small cluster. `PULSEPATH_MODEL_MOVES` searches
 //!   longer ones.
 //! * `clauses`: each clause ([`rules::Clause`]) is switched off, and two owners must be found; and must not
@@ -59,8 +59,8 @@
 //!
 //! # What is not modelled
 //!
-//! Packets around the fence, forged probes, a boot clock that stands still (all documented exceptions); sets
-//! whose size changes; a record in several objects; key rotation; sections 5, 6 and 8.
+//! Packets around the fence, forged probes, a boot clock that stands still (all documented exceptions); a record in
+//! several objects; key rotation; sections 5, 6 and 8.
 
 mod agent;
 mod clauses;

@@ -8,7 +8,7 @@ use crate::{
     schedule::Schedule,
     search::Fault,
     time::Ms,
-    world::{Action, GATEWAYS},
+    world::{Action, GATEWAYS, SLOTS},
 };
 
 /// A step of a plan.
@@ -96,7 +96,7 @@ impl Schedule<'_> {
         }
     }
 
-    /// Replaces a witness, or changes L.
+    /// Replaces, adds or removes a witness, or changes L.
     fn change(&mut self, plan: &mut VecDeque<Planned>, controller: usize, gateway: usize) {
         let setup = self.search.setup;
         plan.push_back(Planned::Act(
@@ -106,10 +106,10 @@ impl Schedule<'_> {
                     gateway,
                 }
             } else {
-                let slot = self.random.index(setup.set_size);
+                let slot = self.random.index(SLOTS);
                 let by =
                     setup.witnesses_from + self.random.index(setup.nodes - setup.witnesses_from);
-                Action::ReplaceWitness {
+                Action::ChangeWitness {
                     controller,
                     gateway,
                     slot,

@@ -7,7 +7,7 @@ use crate::{
     search::{Fault, Opening, Random, Search},
     time::RATES,
     weather::{self, Weather},
-    world::{Action, CONTROLLERS, NODES, TwoOwners, World},
+    world::{Action, CONTROLLERS, NODES, SLOTS, TwoOwners, World},
 };
 
 /// Letters that are kept on their way at most; then one is lost.
@@ -330,8 +330,8 @@ impl<'a> Schedule<'a> {
                 gateway,
             },
             Fault::Change => {
-                let slot = self.random.index(set_size);
-                Action::ReplaceWitness {
+                let slot = self.random.index(SLOTS);
+                Action::ChangeWitness {
                     controller,
                     gateway,
                     slot,
@@ -379,7 +379,7 @@ fn actor(action: Action) -> Option<usize> {
         | Action::Place { controller, .. }
         | Action::Settle { controller, .. }
         | Action::FirstSet { controller, .. }
-        | Action::ReplaceWitness { controller, .. }
+        | Action::ChangeWitness { controller, .. }
         | Action::ChangeLease { controller, .. }
         | Action::Ask { controller, .. }
         | Action::Push { controller, .. } => Some(weather::controller(controller)),

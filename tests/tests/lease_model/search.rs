@@ -60,7 +60,7 @@ pub(crate) enum Fault {
     Election,
     /// Moves are aborted.
     Abort,
-    /// Witnesses are replaced, and L changes.
+    /// Witnesses are replaced, added and removed, and L changes.
     Change,
 }
 

@@ -94,7 +94,7 @@ pub(crate) enum Action {
         controller: usize,
         gateway: usize,
     },
-    ReplaceWitness {
+    ChangeWitness {
         controller: usize,
         gateway: usize,
         slot: usize,

@@ -60,7 +60,7 @@ pub(super) const fn ask(witness: usize) -> Action {
 }
 
 pub(super) const fn replace(gateway: usize, slot: usize, by: usize) -> Action {
-    Action::ReplaceWitness {
+    Action::ChangeWitness {
         controller: 0,
         gateway,
         slot,
