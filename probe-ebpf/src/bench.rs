@@ -9,10 +9,10 @@ mod maps;
 
 #[cfg(target_arch = "bpf")]
 mod programs {
-    use aya_ebpf::bindings::xdp_action;
+    use aya_ebpf::bindings::{TC_ACT_OK, xdp_action};
     use aya_ebpf::btf_maps::{Array, PerCpuArray};
-    use aya_ebpf::macros::{btf_map, xdp};
-    use aya_ebpf::programs::XdpContext;
+    use aya_ebpf::macros::{btf_map, classifier, xdp};
+    use aya_ebpf::programs::{TcContext, XdpContext};
     use probe_ebpf::frame::{Frame, Truncated};
     use probe_ebpf::outcome::Verdict;
     use probe_ebpf::reflect::{Node, reflect};
@@ -72,6 +72,12 @@ mod programs {
     #[xdp(frags)]
     pub(crate) fn pass(_context: XdpContext) -> u32 {
         xdp_action::XDP_PASS
+    }
+
+    /// Ends a tc chain: nothing behind it sees the packet. Also what a tc program costs by itself.
+    #[classifier]
+    pub(crate) fn accept(_context: TcContext) -> i32 {
+        TC_ACT_OK as i32
     }
 
     /// Sends every frame back as it is.

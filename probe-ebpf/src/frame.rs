@@ -18,6 +18,8 @@ unsafe impl Plain for u16 {}
 unsafe impl Plain for u32 {}
 // SAFETY: as above.
 unsafe impl Plain for u64 {}
+// SAFETY: as above.
+unsafe impl<const N: usize> Plain for [u64; N] {}
 
 /// The access would reach beyond the packet's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +54,18 @@ impl<'a> Frame<'a> {
         Self {
             start,
             end,
+            packet: PhantomData,
+        }
+    }
+
+    /// The rest of the packet from `offset` on, which is known only at run time. The compiler is kept
+    /// from computing its start more than once: the verifier would take the results for different
+    /// pointers, and believe a check of one no more when another is used.
+    #[inline(always)]
+    pub fn behind(&self, offset: usize) -> Frame<'_> {
+        Frame {
+            start: core::hint::black_box(self.start.wrapping_add(offset)),
+            end: self.end,
             packet: PhantomData,
         }
     }

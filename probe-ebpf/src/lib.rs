@@ -11,7 +11,10 @@
 extern crate std;
 
 pub mod checksum;
+pub mod fence;
 pub mod frame;
+mod headers;
+pub mod lease;
 pub mod maps;
 pub mod outcome;
 pub mod reflect;

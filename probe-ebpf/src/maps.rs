@@ -1,8 +1,9 @@
 //! Layout of the maps' keys and values. What agent and kernel both see, and what
 //! `bpftool map dump` prints: plain integers, byte arrays, fieldless enums, explicit padding.
 //!
-//! A value has one writer. `PROBE_CONFIG`, `PROBE_KEYS`, `AGENT_BEAT` and `ASSIGNMENT` are the
-//! agent's; `REFLECT_STATS` and `PROBERS` are the kernel's.
+//! A value has one writer. `PROBE_CONFIG`, `PROBE_KEYS`, `AGENT_BEAT`, `ASSIGNMENT`, `WITNESSES`
+//! and `EGRESS_IPS` are the agent's; `REFLECT_STATS`, `PROBERS`, `NODE_LEASE` and `FENCE_STATS` are
+//! the kernel's.
 
 use crate::outcome::Outcome;
 use crate::siphash::SipKey;
@@ -19,6 +20,10 @@ pub const MAX_SOURCES: usize = 8;
 pub const MAX_PROBERS: usize = 1024;
 /// Keys valid at once.
 pub const KEY_SLOTS: usize = 2;
+/// Witnesses that a node's set holds at most.
+pub const MAX_WITNESSES: usize = 7;
+/// Addresses that the fence guards at most.
+pub const MAX_EGRESS_IPS: usize = 16_384;
 
 /// A type that may be copied to and from a map byte by byte.
 ///
@@ -39,15 +44,27 @@ macro_rules! map_values {
     };
 }
 
+mod fence;
+mod lease;
+
+pub use fence::{EgressGuard, EgressIp, FenceStat, Guard};
+pub use lease::{Assignment, NodeLease, SpinLock, Witness, WitnessId};
+
 map_values! {
     Prefix: 32,
     ProbeConfig: 544,
     ProbeKey: 24,
     AgentBeat: 32,
-    Assignment: 16,
+    Assignment: 32,
+    WitnessId: 8,
+    Witness: 16,
+    NodeLease: 104,
+    EgressIp: 16,
+    EgressGuard: 8,
+    FenceStat: 16,
     ReflectStat: 16,
     ProberKey: 24,
-    ProberSeen: 16,
+    ProberSeen: 24,
 }
 
 /// An IPv6 prefix, or an IPv4 one in its mapped form (::ffff:0:0/96).
@@ -356,16 +373,6 @@ impl AgentBeat {
     }
 }
 
-/// `ASSIGNMENT`: what the node has been given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[repr(C)]
-pub struct Assignment {
-    /// Random, new each time the programs are loaded from nothing.
-    pub incarnation: u64,
-    /// Assignment epoch that the agent has applied.
-    pub applied_epoch: u64,
-}
-
 /// `REFLECT_STATS`, by outcome and CPU. The agent writes the names once, before anything counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -398,4 +405,6 @@ pub struct ProberSeen {
     pub last_ns: u64,
     /// Probes answered.
     pub probes: u64,
+    /// Last RENEW or VOTE that was honoured: boot clock, ns; 0 = none.
+    pub honoured_ns: u64,
 }

@@ -52,8 +52,24 @@ outcomes! {
     Foreign = "foreign" => Pass,
     /// The agent has not configured the reflector yet.
     Unconfigured = "unconfigured" => Pass,
-    /// An authenticated probe, answered.
+    /// An authenticated probe that asks for nothing else, answered.
     Answered = "answered" => Reply,
+    /// A RENEW that was honoured, answered.
+    AnsweredRenew = "answered_renew" => Reply,
+    /// A VOTE that was honoured, answered.
+    AnsweredVote = "answered_vote" => Reply,
+    /// A probe that is answered, but whose RENEW or VOTE is meant for another incarnation.
+    LeaseOtherIncarnation = "lease_other_incarnation" => Reply,
+    /// The same, echoing no time of the node's, or one in the future.
+    LeaseWrongEcho = "lease_wrong_echo" => Reply,
+    /// The same, meant for an assignment that the node has not applied yet.
+    LeaseOldEpoch = "lease_old_epoch" => Reply,
+    /// A VOTE of whoever is no witness of the node's, answered all the same.
+    LeaseUnknownWitness = "lease_unknown_witness" => Reply,
+    /// A RENEW or VOTE that asks for no time, or at a node that may have no lease; answered.
+    LeaseNotGranted = "lease_not_granted" => Reply,
+    /// RENEW and VOTE at once, RENEW by a witness, or VOTE by none; answered.
+    LeaseContradiction = "lease_contradiction" => Reply,
     /// A plain STAMP packet, answered.
     AnsweredStamp = "answered_stamp" => Reply,
     /// An S-BFD packet, answered.
@@ -91,4 +107,21 @@ outcomes! {
 impl Outcome {
     /// Number of outcomes, and of counters.
     pub const COUNT: usize = Self::ALL.len();
+
+    /// The outcome whose counter has this index.
+    #[inline(always)]
+    pub const fn from_index(index: u32) -> Option<Self> {
+        if index < Self::COUNT as u32 {
+            // SAFETY: `repr(u32)`, and the discriminants are 0 to COUNT - 1.
+            Some(unsafe { core::mem::transmute::<u32, Self>(index) })
+        } else {
+            None
+        }
+    }
+
+    /// Whether a RENEW or VOTE was honoured.
+    #[inline(always)]
+    pub const fn honoured(self) -> bool {
+        matches!(self, Self::AnsweredRenew | Self::AnsweredVote)
+    }
 }

@@ -2,13 +2,17 @@
 //! from a [`HostNode`], and run on single frames through BPF_PROG_TEST_RUN. Nothing is attached.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
+use aya::maps::{Array, Map, MapData};
 use aya::programs::{SchedClassifier, TestRun, TestRunOptions, Xdp};
 use aya_obj::programs::XdpAttachType;
+use probe_ebpf::fence::{FenceOutcome, LinkLayer};
+use probe_ebpf::maps::NodeLease;
 use probe_ebpf::outcome::{Outcome, Verdict};
-use probe_ebpf::testing::HostNode;
-use probe_user::kernel::{Kernel, KernelLogLevel};
+use probe_ebpf::testing::{HostGuards, HostNode};
+use probe_user::kernel::{Fence, Kernel, KernelLogLevel, WitnessSet};
 
 use crate::pins::PinDir;
 
@@ -58,11 +62,19 @@ impl Program {
     }
 }
 
+/// `NODE_LEASE`'s value as words: tests put the lease where the kernel alone does else.
+const LEASE_WORDS: usize = size_of::<NodeLease>() / 8;
+/// Where in them the end of the lease is.
+const LEASE_EXPIRES: usize = std::mem::offset_of!(NodeLease, expires_ns) / 8;
+
 /// The loaded programs and their maps, pinned in a directory of their own until dropped.
 pub struct Reflector {
     kernel: Kernel,
     xdp: Xdp,
     tcx: SchedClassifier,
+    fence: SchedClassifier,
+    fence_ip: SchedClassifier,
+    guards: Fence,
     // Last, so that the pins go when nothing uses them any more.
     _pins: PinDir,
 }
@@ -78,10 +90,16 @@ impl Reflector {
         let directory = kernel.directory();
         let xdp = Xdp::from_pin(directory.join("reflect_xdp"), XdpAttachType::Interface)?;
         let tcx = SchedClassifier::from_pin(directory.join("reflect_tcx"))?;
+        let fence = SchedClassifier::from_pin(directory.join("fence"))?;
+        let fence_ip = SchedClassifier::from_pin(directory.join("fence_ip"))?;
+        let guards = Fence::open(directory)?;
         Ok(Self {
             kernel,
             xdp,
             tcx,
+            fence,
+            fence_ip,
+            guards,
             _pins: pins,
         })
     }
@@ -91,7 +109,8 @@ impl Reflector {
         self.kernel.directory()
     }
 
-    /// Makes the kernel's node this one, but for the clock, and takes over its assignment.
+    /// Makes the kernel's node this one, but for the clock and the lease, and takes over its
+    /// incarnation.
     ///
     /// # Errors
     /// A map cannot be written.
@@ -100,8 +119,96 @@ impl Reflector {
         maps.set_config(&node.config)?;
         maps.set_keys(&node.keys)?;
         maps.set_beat(&node.beat)?;
-        node.assignment = maps.assignment()?;
+        maps.set_witnesses(&WitnessSet {
+            version: node.assignment.witness_version,
+            instances: node
+                .witnesses
+                .iter()
+                .map(|(instance, _)| *instance)
+                .collect(),
+        })?;
+        maps.set_lease_limit(node.assignment.lease_limit_ms)?;
+        maps.set_applied_epoch(node.assignment.applied_epoch)?;
+        node.assignment.incarnation = maps.assignment()?.incarnation;
         Ok(())
+    }
+
+    /// The lease as the kernel has it.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn lease(&self) -> Result<NodeLease> {
+        Ok(self.kernel.maps().lease()?)
+    }
+
+    /// Makes the lease one that nobody ever asked for and that ends at `expires_ns`.
+    ///
+    /// # Errors
+    /// The map cannot be written.
+    pub fn set_lease(&self, expires_ns: u64) -> Result<()> {
+        let map = MapData::from_pin(self.directory().join("NODE_LEASE"))?;
+        let mut map: Array<MapData, [u64; LEASE_WORDS]> = Map::from_map_data(map)?.try_into()?;
+        let mut lease = [0; LEASE_WORDS];
+        lease[LEASE_EXPIRES] = expires_ns;
+        Ok(map.set(0, lease, 0)?)
+    }
+
+    /// Guards what [`HostGuards::entries`] lists.
+    ///
+    /// # Errors
+    /// The map cannot be written.
+    pub fn guard(&mut self) -> Result<()> {
+        for (address, guard) in HostGuards::entries() {
+            self.guards.guard(address, guard)?;
+        }
+        Ok(())
+    }
+
+    /// Runs the fence once on `frame`, as on a device with this link layer: whether it passes.
+    ///
+    /// # Errors
+    /// The kernel does not run the program, or it returns what is no verdict.
+    pub fn passes_fence(&self, link: LinkLayer, frame: &[u8]) -> Result<bool> {
+        let (returned, _) = self.time_fence(link, frame, 1)?;
+        match returned {
+            TCX_NEXT => Ok(true),
+            TCX_DROP => Ok(false),
+            other => bail!("the fence returned {other}, which is no verdict of its own"),
+        }
+    }
+
+    /// Runs the fence many times on `frame`: what it returned last, and how long one run took.
+    ///
+    /// # Errors
+    /// The kernel does not run the program.
+    pub fn time_fence(
+        &self,
+        link: LinkLayer,
+        frame: &[u8],
+        repeat: u32,
+    ) -> Result<(u32, Duration)> {
+        let mut options = TestRunOptions::new();
+        options.data_in = Some(frame);
+        options.repeat = repeat;
+        let program = match link {
+            LinkLayer::Ethernet => &self.fence,
+            LinkLayer::None => &self.fence_ip,
+        };
+        let result = program.test_run(options)?;
+        Ok((result.return_value, result.duration))
+    }
+
+    /// Packets counted at the fence under `outcome`, all CPUs together.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn counted_at_fence(&self, outcome: FenceOutcome) -> Result<u64> {
+        let counters = self.guards.counters()?;
+        Ok(counters
+            .iter()
+            .filter(|counter| counter.outcome == outcome)
+            .map(|c| c.packets)
+            .sum())
     }
 
     /// Packets counted under `outcome`, all CPUs together.

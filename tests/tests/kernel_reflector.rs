@@ -9,7 +9,7 @@ use probe_ebpf::maps::{AgentBeat, AgentState, LocalChecks, Switch};
 use probe_ebpf::outcome::{Outcome, Verdict};
 use probe_ebpf::reflect::reflect;
 use probe_ebpf::testing::{
-    FrameSpec, HostNode, assert_reply, cases, probe_frame, request, test_node,
+    FrameSpec, HostNode, WITNESSES, assert_reply, cases, probe_frame, request, test_node,
 };
 use probe_ebpf::wire::NodeId;
 use probe_ebpf::wire::ntp::NtpTime;
@@ -99,8 +99,9 @@ fn a_beat_counts_in_the_kernels_own_clock() {
     );
 }
 
-/// What a random frame is made of, sometimes damaged afterwards.
-fn mutation(rng: &mut impl Rng) -> Vec<u8> {
+/// What a random frame is made of, sometimes damaged afterwards. Most RENEWs and VOTEs among them are
+/// such as `node` may honour.
+fn mutation(node: &HostNode, rng: &mut impl Rng) -> Vec<u8> {
     let next = rng.random_bool(0.3);
     let key = if next {
         HostNode::next_key()
@@ -112,7 +113,12 @@ fn mutation(rng: &mut impl Rng) -> Vec<u8> {
         timestamp: NtpTime(rng.random()),
         error_estimate: rng.random(),
         ssid: rng.random(),
-        flags: rng.random(),
+        flags: rng.random_range(0..4)
+            | if rng.random_bool(0.1) {
+                rng.random()
+            } else {
+                0
+            },
         key_id: if next { 2 } else { 1 },
         lease_ms: rng.random(),
         node_id: if rng.random_bool(0.02) {
@@ -120,10 +126,22 @@ fn mutation(rng: &mut impl Rng) -> Vec<u8> {
         } else {
             request().node_id
         },
-        epoch_floor: rng.random(),
-        incarnation: rng.random(),
-        node_time: rng.random(),
-        prober: rng.random(),
+        epoch_floor: rng.random_range(0..9),
+        incarnation: if rng.random_bool(0.1) {
+            rng.random()
+        } else {
+            node.assignment.incarnation
+        },
+        node_time: if rng.random_bool(0.1) {
+            rng.random()
+        } else {
+            node.now - rng.random_range(0..3_000_000_000)
+        },
+        prober: match rng.random_range(0..10) {
+            0 => rng.random(),
+            1..5 => 0,
+            other => WITNESSES[other - 5],
+        },
     };
     let mut spec = FrameSpec {
         vlan_tags: rng.random_range(0..=2),
@@ -171,11 +189,13 @@ fn kernel_and_host_agree_on_every_byte_of_100000_mutations() {
     // Its answer does not tell the clock reading; the cases cover it.
     node.config.plain_stamp = Switch::Off;
     reflector.configure(&mut node).unwrap();
+    let (_, frame) = reflector.run(Program::Xdp, &probe_frame().build()).unwrap();
+    node.now = clock_of(&frame);
     let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     for program in Program::ALL {
         let mut accepted = 0;
         for round in 0..MUTATIONS {
-            let frame = mutation(&mut rng);
+            let frame = mutation(&node, &mut rng);
             if !program.takes(&frame) {
                 continue;
             }
@@ -196,6 +216,13 @@ fn kernel_and_host_agree_on_every_byte_of_100000_mutations() {
                 "{program:?}, round {round}: {outcome:?} of {frame:02x?}"
             );
         }
+        let (kernels, hosts) = (reflector.lease().unwrap(), *node.lease.borrow());
+        assert_eq!(kernels, hosts, "{program:?}");
+        println!(
+            "{program:?}: {} renewals, {} votes",
+            hosts.renewals, hosts.votes
+        );
+        assert!(hosts.renewals > 1000 && hosts.votes > 1000);
         println!("{program:?}: {accepted} of {MUTATIONS} mutations accepted");
         assert!(accepted * 3 >= MUTATIONS, "only {accepted} were accepted");
     }

@@ -1,11 +1,13 @@
 //! The maps, and the reflector's view of them.
 
-use aya_ebpf::btf_maps::{Array, LruHashMap, PerCpuArray};
-use aya_ebpf::helpers::bpf_ktime_get_boot_ns;
+use aya_ebpf::bindings::bpf_spin_lock as KernelLock;
+use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuArray};
+use aya_ebpf::helpers::{bpf_ktime_get_boot_ns, bpf_spin_lock, bpf_spin_unlock};
 use aya_ebpf::macros::btf_map;
+use probe_ebpf::lease::{self, Ask, Keeper};
 use probe_ebpf::maps::{
-    AgentBeat, Assignment, KEY_SLOTS, MAX_PROBERS, ProbeConfig, ProbeKey, ProberKey, ProberSeen,
-    ReflectStat,
+    AgentBeat, Assignment, KEY_SLOTS, MAX_PROBERS, MAX_WITNESSES, NodeLease, ProbeConfig, ProbeKey,
+    ProberKey, ProberSeen, ReflectStat, Witness, WitnessId,
 };
 use probe_ebpf::outcome::Outcome;
 use probe_ebpf::reflect::Node;
@@ -19,6 +21,10 @@ static AGENT_BEAT: Array<AgentBeat, 1> = Array::new();
 #[btf_map]
 static ASSIGNMENT: Array<Assignment, 1> = Array::new();
 #[btf_map]
+static WITNESSES: HashMap<WitnessId, Witness, MAX_WITNESSES> = HashMap::new();
+#[btf_map]
+static NODE_LEASE: Array<NodeLease, 1> = Array::new();
+#[btf_map]
 static REFLECT_STATS: PerCpuArray<ReflectStat, { Outcome::COUNT }> = PerCpuArray::new();
 #[btf_map]
 static PROBERS: LruHashMap<ProberKey, ProberSeen, MAX_PROBERS> = LruHashMap::new();
@@ -30,6 +36,20 @@ pub(super) fn count(outcome: Outcome) {
         // SAFETY: this CPU's own entry; a program is not preempted by another that counts here.
         unsafe { (*stat).packets += 1 };
     }
+}
+
+/// Boot clock, ns.
+#[inline(always)]
+pub(super) fn boot_now() -> u64 {
+    // SAFETY: a helper without arguments.
+    unsafe { bpf_ktime_get_boot_ns() }
+}
+
+/// When the node's lease ends or ended: boot clock, ns; 0 = it never had one.
+#[inline(always)]
+pub(super) fn lease_expires() -> u64 {
+    // A word by itself: read without the lock it is the old value or the new one.
+    NODE_LEASE.get(0).map_or(0, |lease| lease.expires_ns)
 }
 
 /// The node as its maps describe it.
@@ -57,19 +77,31 @@ impl Node for KernelNode {
     }
 
     #[inline(always)]
-    fn now(&self) -> u64 {
-        // SAFETY: a helper without arguments.
-        unsafe { bpf_ktime_get_boot_ns() }
+    fn consider(&self, ask: &Ask, now: u64) -> Outcome {
+        Outcome::from_index(consider(ask, now)).unwrap_or(Outcome::LeaseNotGranted)
     }
 
     #[inline(always)]
-    fn answered(&self, prober: &ProberKey, now: u64) {
+    fn lease_expires(&self) -> u64 {
+        lease_expires()
+    }
+
+    #[inline(always)]
+    fn now(&self) -> u64 {
+        boot_now()
+    }
+
+    #[inline(always)]
+    fn answered(&self, prober: &ProberKey, now: u64, honoured: bool) {
         if let Some(seen) = PROBERS.get_ptr_mut(prober) {
             // SAFETY: the entry stays in memory while the program runs. Two CPUs that answer one
             // prober at once may lose a count, no more.
             unsafe {
                 (*seen).last_ns = now;
                 (*seen).probes += 1;
+                if honoured {
+                    (*seen).honoured_ns = now;
+                }
             }
         } else {
             // A full map forgets whoever has been silent for longest; the answer does not depend
@@ -79,9 +111,45 @@ impl Node for KernelNode {
                 &ProberSeen {
                     last_ns: now,
                     probes: 1,
+                    honoured_ns: if honoured { now } else { 0 },
                 },
                 0,
             );
+        }
+    }
+}
+
+/// [`lease::consider`] as a function that the verifier judges by itself, once, and not again for every
+/// way on which a packet can come to it. Returns the outcome's index.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn consider(ask: *const Ask, now: u64) -> u32 {
+    // SAFETY: the verifier lets only pointers to a whole `Ask` be passed, or null.
+    let (Some(ask), Some(assignment)) = (unsafe { ask.as_ref() }, ASSIGNMENT.get(0)) else {
+        return Outcome::LeaseNotGranted as u32;
+    };
+    lease::consider(ask, assignment, now, &KernelNode) as u32
+}
+
+impl Keeper for KernelNode {
+    #[inline(always)]
+    fn witness(&self, instance: u64) -> Option<&Witness> {
+        // SAFETY: the agent never changes an entry, and uses the memory of one that it has removed
+        // only when no program can be reading it any more.
+        unsafe { WITNESSES.get(&WitnessId { instance }) }
+    }
+
+    #[inline(always)]
+    fn change_lease<T>(&self, change: impl FnOnce(&mut NodeLease) -> T) -> Option<T> {
+        let lease = NODE_LEASE.get_ptr_mut(0)?;
+        // SAFETY: the entry stays in memory while the program runs. Whoever changes it holds the
+        // lock; others read single words. `change` calls no helper, which the verifier checks.
+        unsafe {
+            let lock: *mut KernelLock = (&raw mut (*lease).lock).cast();
+            bpf_spin_lock(lock);
+            let result = change(&mut *lease);
+            bpf_spin_unlock(lock);
+            Some(result)
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Entry points of the kernel programs, and the maps they share.
 //!
 //! An entry point turns an outcome into its verdict and counts it; the decision itself is
-//! [`probe_ebpf::reflect`], the same for all.
+//! [`probe_ebpf::reflect`] or [`probe_ebpf::fence`], the same for all.
 
+mod fence;
+mod guards;
 mod maps;
 
 use aya_ebpf::EbpfContext;

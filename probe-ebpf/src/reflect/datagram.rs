@@ -2,15 +2,11 @@
 
 use crate::checksum::Checksum;
 use crate::frame::{Frame, Truncated};
+use crate::headers::{
+    ETHERTYPE_IPV4, ETHERTYPE_IPV6, IPV4_SOURCE, IPV6_HEADER, IPV6_NEXT_HEADER, IPV6_SOURCE,
+    read_ethernet, read_ipv6_address,
+};
 use crate::maps::Address;
-
-const ETHERTYPE: usize = 12;
-const ETHERTYPE_IPV4: u16 = 0x0800;
-const ETHERTYPE_IPV6: u16 = 0x86dd;
-const ETHERTYPE_VLAN: u16 = 0x8100;
-const ETHERTYPE_QINQ: u16 = 0x88a8;
-const VLAN_TAG: usize = 4;
-const MAX_VLAN_TAGS: usize = 2;
 
 const PROTOCOL_UDP: u8 = 17;
 const IPV4_HEADER: usize = 20;
@@ -18,11 +14,8 @@ const IPV4_MAX_OPTIONS: usize = 10;
 const IPV4_FRAGMENT: u16 = 0x3fff;
 const IPV4_TTL: usize = 8;
 const IPV4_CHECKSUM: usize = 10;
-const IPV4_SOURCE: usize = 12;
 const IPV4_DESTINATION: usize = 16;
-const IPV6_HEADER: usize = 40;
 const IPV6_HOP_LIMIT: usize = 7;
-const IPV6_SOURCE: usize = 8;
 const IPV6_DESTINATION: usize = 24;
 const UDP_HEADER: usize = 8;
 const UDP_LENGTH: usize = 4;
@@ -54,17 +47,10 @@ impl Datagram {
     /// headers, and UDP that fills it. `None`: the frame is something else.
     #[inline(always)]
     pub(super) fn read(frame: &Frame) -> Result<Option<Self>, Truncated> {
-        let mut offset = ETHERTYPE;
-        let mut ethertype = u16::from_be(frame.read(offset)?);
-        for _ in 0..MAX_VLAN_TAGS {
-            if ethertype == ETHERTYPE_VLAN || ethertype == ETHERTYPE_QINQ {
-                offset += VLAN_TAG;
-                ethertype = u16::from_be(frame.read(offset)?);
-            }
-        }
+        let (ethertype, offset) = read_ethernet(frame)?;
         match ethertype {
-            ETHERTYPE_IPV4 => Self::read_ipv4(frame, offset + 2),
-            ETHERTYPE_IPV6 => Self::read_ipv6(frame, offset + 2),
+            ETHERTYPE_IPV4 => Self::read_ipv4(frame, offset),
+            ETHERTYPE_IPV6 => Self::read_ipv6(frame, offset),
             _ => Ok(None),
         }
     }
@@ -100,7 +86,7 @@ impl Datagram {
     #[inline(always)]
     fn read_ipv6(frame: &Frame, ip_offset: usize) -> Result<Option<Self>, Truncated> {
         let version: u8 = frame.read(ip_offset)?;
-        let protocol: u8 = frame.read(ip_offset + 6)?;
+        let protocol: u8 = frame.read(ip_offset + IPV6_NEXT_HEADER)?;
         if version >> 4 != 6 || protocol != PROTOCOL_UDP {
             return Ok(None);
         }
@@ -212,14 +198,6 @@ impl Datagram {
         }
         frame.write(self.ip_offset + IPV4_CHECKSUM, sum.finish())
     }
-}
-
-#[inline(always)]
-fn read_ipv6_address(frame: &Frame, offset: usize) -> Result<Address, Truncated> {
-    Ok(Address::from_words(
-        frame.read(offset)?,
-        frame.read(offset + 8)?,
-    ))
 }
 
 #[inline(always)]

@@ -13,6 +13,7 @@ pub mod stamp;
 mod tests;
 
 use crate::frame::Frame;
+use crate::lease::Ask;
 use crate::maps::{AgentBeat, Assignment, ProbeConfig, ProbeKey, ProberKey, Switch};
 use crate::outcome::Outcome;
 use datagram::Datagram;
@@ -30,10 +31,16 @@ pub trait Node {
     fn beat(&self) -> Option<&AgentBeat>;
     /// What the node has been given.
     fn assignment(&self) -> Option<&Assignment>;
+    /// Does what a genuine request asks for if it may, as [`crate::lease::consider`] has it, and says
+    /// how the answer is to be counted. `now`: boot clock, ns.
+    fn consider(&self, ask: &Ask, now: u64) -> Outcome;
+    /// When the node's lease ends or ended: boot clock, ns; 0 = it never had one.
+    fn lease_expires(&self) -> u64;
     /// Boot clock, ns.
     fn now(&self) -> u64;
-    /// Remembers whose authenticated probe has been answered.
-    fn answered(&self, prober: &ProberKey, now: u64);
+    /// Remembers whose authenticated probe has been answered, and whether it asked for the lease
+    /// and was honoured.
+    fn answered(&self, prober: &ProberKey, now: u64, honoured: bool);
 }
 
 /// Decides on a frame, and rewrites it into the reply when the outcome says so.

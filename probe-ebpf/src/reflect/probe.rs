@@ -3,13 +3,16 @@
 use super::datagram::Datagram;
 use super::{HOP_LIMIT, Node, source};
 use crate::frame::Frame;
-use crate::maps::{AgentBeat, AgentState, KEY_SLOTS, LocalChecks, ProbeConfig, ProberKey};
+use crate::lease::Ask;
+use crate::maps::{
+    AgentBeat, AgentState, KEY_SLOTS, LocalChecks, NodeLease, ProbeConfig, ProberKey,
+};
 use crate::outcome::Outcome;
 use crate::siphash::SipKey;
 use crate::wire::ntp::NtpTime;
 use crate::wire::probe::{
-    AGENT_UP, Answer, DRAINING, LOCAL_CHECKS_OK, NEVER, PROBE_LEN, ProbePacket, TLV_LENGTH,
-    TLV_TYPE, TLV_UNRECOGNISED, VERSION,
+    AGENT_UP, Answer, DRAINING, LEASE_HELD, LOCAL_CHECKS_OK, NEVER, PROBE_LEN, ProbePacket,
+    TLV_LENGTH, TLV_TYPE, TLV_UNRECOGNISED, VERSION,
 };
 use crate::wire::stamp::BASE_LEN;
 
@@ -37,7 +40,7 @@ pub(super) fn reflect(
         .view(datagram.payload())
         .map_err(|_| Outcome::WrongSize)?;
     source::check_answerable(datagram)?;
-    let now = answer(packet, datagram.ttl, config, node)?;
+    let Answered { now, outcome } = answer(packet, datagram.ttl, config, node)?;
     let sum = packet.checksum();
     datagram
         .turn_around(frame, HOP_LIMIT, sum)
@@ -47,19 +50,28 @@ pub(super) fn reflect(
         port: datagram.source_port,
         pad: [0; 6],
     };
-    node.answered(&prober, now);
-    Ok(Outcome::Answered)
+    node.answered(&prober, now, outcome.honoured());
+    Ok(outcome)
 }
 
-/// Turns a request's payload into the reply's, and returns the one reading of the clock that all
-/// of it rests on (boot clock, ns). `ttl` is the TTL or hop limit with which the request came.
+/// A request that has become its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The one reading of the clock that all of it rests on: boot clock, ns.
+    pub now: u64,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// Turns a request's payload into the reply's, once the lease is what the request makes of it.
+/// `ttl` is the TTL or hop limit with which the request came.
 #[inline(always)]
 pub fn answer(
     packet: &mut ProbePacket,
     ttl: u8,
     config: &ProbeConfig,
     node: &impl Node,
-) -> Result<u64, Outcome> {
+) -> Result<Answered, Outcome> {
     if packet.version() != VERSION || packet.tlv_length() != TLV_LENGTH {
         return Err(Outcome::WrongVersion);
     }
@@ -75,14 +87,23 @@ pub fn answer(
     let beat = node.beat().ok_or(Outcome::Unconfigured)?;
     let assignment = node.assignment().ok_or(Outcome::Unconfigured)?;
     let now = node.now();
+    let ask = Ask::of(packet);
+    let outcome = if !ask.is_for_lease() {
+        Outcome::Answered
+    } else if packet.verifies(&key) {
+        node.consider(&ask, now)
+    } else {
+        return Err(Outcome::WrongMac);
+    };
+    let expires = node.lease_expires();
     let wall = NtpTime::from_unix_nanos(now.wrapping_add(beat.wall_offset_ns));
     let answer = Answer {
         received: wall,
         sent: wall,
         error_estimate: config.error_estimate,
         ttl,
-        flags: flags(beat, now),
-        lease_ms: 0,
+        flags: flags(beat, expires, now),
+        lease_ms: NodeLease::remaining_ms(expires, now),
         epoch: assignment.applied_epoch,
         incarnation: assignment.incarnation,
         node_time: now,
@@ -90,7 +111,7 @@ pub fn answer(
         tunnel_age_ms: NEVER,
     };
     *packet = packet.answered(&answer, &key).ok_or(Outcome::WrongMac)?;
-    Ok(now)
+    Ok(Answered { now, outcome })
 }
 
 #[inline(always)]
@@ -104,8 +125,11 @@ fn find_key(id: u16, node: &impl Node) -> Option<SipKey> {
 }
 
 #[inline(always)]
-const fn flags(beat: &AgentBeat, now: u64) -> u8 {
+const fn flags(beat: &AgentBeat, expires: u64, now: u64) -> u8 {
     let mut flags = 0;
+    if now < expires {
+        flags |= LEASE_HELD;
+    }
     if beat.is_up(now) {
         flags |= AGENT_UP;
     }

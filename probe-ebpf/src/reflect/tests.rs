@@ -1,7 +1,9 @@
 use super::*;
 use crate::maps::{AgentBeat, AgentState, LocalChecks};
 use crate::outcome::Verdict;
-use crate::testing::{FrameSpec, HostNode, assert_reply, cases, probe_frame, request, test_node};
+use crate::testing::{
+    FrameSpec, HostNode, assert_reply, cases, lease_cases, probe_frame, request, test_node,
+};
 use crate::wire::ntp::NtpTime;
 use crate::wire::probe::{AGENT_UP, Answer, DRAINING, LOCAL_CHECKS_OK, NEVER, Reply};
 use crate::wire::stamp::StampBase;
@@ -41,7 +43,14 @@ fn every_case_has_its_outcome() {
 
 #[test]
 fn every_outcome_has_its_case() {
-    let seen: Vec<_> = cases().iter().map(|case| case.expected).collect();
+    let node = test_node();
+    let of_the_lease = lease_cases(&node.assignment, node.now);
+    let of_the_lease = of_the_lease.iter().flat_map(|case| &case.steps);
+    let seen: Vec<_> = cases()
+        .iter()
+        .map(|case| case.expected)
+        .chain(of_the_lease.map(|step| step.expected))
+        .collect();
     // These two need another configuration than the table's, and have tests of their own.
     let elsewhere = [Outcome::Unconfigured, Outcome::Foreign];
     for outcome in Outcome::ALL {
@@ -78,7 +87,7 @@ fn a_reply_carries_what_the_node_knows() {
             tunnel_age_ms: NEVER,
         }
     );
-    assert_eq!(node.answered.borrow()[0].port, 50_000);
+    assert_eq!(node.answered.borrow()[0].0.port, 50_000);
 }
 
 #[test]

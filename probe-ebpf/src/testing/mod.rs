@@ -7,9 +7,16 @@
 )]
 
 mod cases;
+mod fence;
 mod frames;
+mod lease;
 mod node;
 
 pub use cases::{Case, cases};
+pub use fence::{FenceCase, HostGuards, fence_cases};
 pub use frames::{FrameSpec, assert_reply, probe_frame};
-pub use node::{HostNode, OTHER_KEY, SOURCE_V4, SOURCE_V6, request, test_node};
+pub use lease::{LeaseCase, LeaseStep, lease_cases};
+pub use node::{
+    HostNode, LEASE_LIMIT_MS, OTHER_KEY, SOURCE_V4, SOURCE_V6, WITNESSES, request, test_node,
+    witness_set,
+};

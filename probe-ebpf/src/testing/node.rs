@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::vec::Vec;
 
+use crate::lease::{Ask, Keeper, consider};
 use crate::maps::{
-    AgentBeat, AgentState, Assignment, KEY_SLOTS, LocalChecks, Prefix, ProbeConfig, ProbeKey,
-    ProberKey, Switch,
+    AgentBeat, AgentState, Assignment, KEY_SLOTS, LocalChecks, NodeLease, Prefix, ProbeConfig,
+    ProbeKey, ProberKey, Switch, Witness,
 };
+use crate::outcome::Outcome;
 use crate::reflect::Node;
 use crate::siphash::SipKey;
 use crate::wire::NodeId;
@@ -20,6 +22,11 @@ pub const SOURCE_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 pub const SOURCE_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1);
 /// A key that the node does not have.
 pub const OTHER_KEY: [u8; 16] = *b"not the node's k";
+
+/// Instance ids of the node's witnesses.
+pub const WITNESSES: [u64; 5] = [0xa1, 0xa2, 0xa3, 0xa4, 0xa5];
+/// The longest lease that the node grants, ms.
+pub const LEASE_LIMIT_MS: u32 = 2000;
 
 const CURRENT_KEY: [u8; 16] = *b"the current key.";
 const NEXT_KEY: [u8; 16] = *b"and the next key";
@@ -36,10 +43,14 @@ pub struct HostNode {
     pub beat: AgentBeat,
     /// `ASSIGNMENT`.
     pub assignment: Assignment,
+    /// `WITNESSES`, by instance id.
+    pub witnesses: Vec<(u64, Witness)>,
+    /// `NODE_LEASE`.
+    pub lease: RefCell<NodeLease>,
     /// Boot clock, ns.
     pub now: u64,
-    /// Who has been answered.
-    pub answered: RefCell<Vec<ProberKey>>,
+    /// Who has been answered, and whether a RENEW or VOTE was honoured.
+    pub answered: RefCell<Vec<(ProberKey, bool)>>,
 }
 
 impl Node for HostNode {
@@ -59,12 +70,31 @@ impl Node for HostNode {
         Some(&self.assignment)
     }
 
+    fn consider(&self, ask: &Ask, now: u64) -> Outcome {
+        consider(ask, &self.assignment, now, self)
+    }
+
+    fn lease_expires(&self) -> u64 {
+        self.lease.borrow().expires_ns
+    }
+
     fn now(&self) -> u64 {
         self.now
     }
 
-    fn answered(&self, prober: &ProberKey, _now: u64) {
-        self.answered.borrow_mut().push(*prober);
+    fn answered(&self, prober: &ProberKey, _now: u64, honoured: bool) {
+        self.answered.borrow_mut().push((*prober, honoured));
+    }
+}
+
+impl Keeper for HostNode {
+    fn witness(&self, instance: u64) -> Option<&Witness> {
+        let found = self.witnesses.iter().find(|(id, _)| *id == instance)?;
+        Some(&found.1)
+    }
+
+    fn change_lease<T>(&self, change: impl FnOnce(&mut NodeLease) -> T) -> Option<T> {
+        Some(change(&mut self.lease.borrow_mut()))
     }
 }
 
@@ -114,10 +144,28 @@ pub fn test_node() -> HostNode {
         assignment: Assignment {
             incarnation: 0x1234_5678_9abc_def0,
             applied_epoch: 7,
+            witness_version: 4,
+            witness_count: WITNESSES.len() as u32,
+            lease_limit_ms: LEASE_LIMIT_MS,
         },
+        witnesses: witness_set(4, &WITNESSES),
+        lease: RefCell::default(),
         now: 5_123_456_789,
         answered: RefCell::default(),
     }
+}
+
+/// A witness set as `WITNESSES` holds it.
+pub fn witness_set(set_version: u64, instances: &[u64]) -> Vec<(u64, Witness)> {
+    let member = |(slot, instance): (usize, &u64)| {
+        let witness = Witness {
+            set_version,
+            set_size: instances.len() as u32,
+            slot: slot as u32,
+        };
+        (*instance, witness)
+    };
+    instances.iter().enumerate().map(member).collect()
 }
 
 /// What a prober asks that node.

@@ -177,6 +177,7 @@ impl ProbePacket {
     }
 
     /// Lease time, ms (offset 52).
+    #[inline(always)]
     pub const fn lease_ms(&self) -> u32 {
         self.get(1) as u32
     }
@@ -188,18 +189,27 @@ impl ProbePacket {
     }
 
     /// Assignment epoch (offset 64).
+    #[inline(always)]
     pub const fn epoch(&self) -> u64 {
         self.get(3)
     }
 
     /// Incarnation (offset 72).
+    #[inline(always)]
     pub const fn incarnation(&self) -> u64 {
         self.get(4)
     }
 
     /// The node's boot clock, ns (offset 80).
+    #[inline(always)]
     pub const fn node_time(&self) -> u64 {
         self.get(5)
+    }
+
+    /// A request's witness: its instance id, or 0 (offset 88).
+    #[inline(always)]
+    pub const fn prober(&self) -> u64 {
+        self.get(6)
     }
 
     /// Beat age and tunnel age of a reply, ms (offsets 88 and 92).

@@ -4,11 +4,21 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::{egress, kernel};
+use crate::egress;
+use crate::kernel::Removal;
 
-/// Removes everything from the kernel, and says what it was.
+/// Removes everything from the kernel, and says what it was: the egress IPs first, since the fence
+/// that goes with the rest must not leave them unguarded.
 pub(super) async fn detach(pin_dir: &Path, state_file: &Path, force: bool) -> Result<()> {
-    let removed = kernel::remove(pin_dir, force)?;
+    let removal = Removal::begin(pin_dir, force)?;
+    let egress = egress::remove(state_file).await?;
+    for (address, interface) in &egress.addresses {
+        println!("removed egress IP {address} from {interface}, with its rules and flows");
+    }
+    for sysctl in &egress.sysctls {
+        println!("put back sysctl {}", sysctl.replace('/', "."));
+    }
+    let removed = removal.finish()?;
     for path in removed.pins.iter().chain(&removed.directories) {
         println!("removed {}", path.display());
     }
@@ -16,13 +26,6 @@ pub(super) async fn detach(pin_dir: &Path, state_file: &Path, force: bool) -> Re
         println!("nothing is pinned in {}", pin_dir.display());
     } else {
         println!("the node answers no probes any more");
-    }
-    let removed = egress::remove(state_file).await?;
-    for (address, interface) in &removed.addresses {
-        println!("removed egress IP {address} from {interface}, with its rules and flows");
-    }
-    for sysctl in &removed.sysctls {
-        println!("put back sysctl {}", sysctl.replace('/', "."));
     }
     Ok(())
 }

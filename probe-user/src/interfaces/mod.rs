@@ -27,6 +27,8 @@ pub struct Interface {
     pub name: String,
     /// The kind of a virtual interface, such as `veth`.
     pub kind: Option<String>,
+    /// What its packets begin with: ARPHRD_* of `linux/if_arp.h`.
+    pub link_type: u16,
     /// The device on a bus that a hardware interface belongs to, such as `0000:00:03.0`.
     pub bus_device: Option<String>,
     /// Whether it is the loopback interface.

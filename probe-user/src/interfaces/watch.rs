@@ -127,6 +127,7 @@ impl Drop for Watch {
 fn interface(message: LinkMessage) -> Interface {
     let mut interface = Interface {
         index: message.header.index,
+        link_type: message.header.link_layer_type.into(),
         loopback: message.header.flags.contains(LinkFlags::Loopback),
         up: message.header.flags.contains(LinkFlags::Up),
         ..Interface::default()

@@ -81,10 +81,10 @@ impl Kernel {
         let directory = self.layout.directory();
         let mut removed = Vec::new();
         for link in links::scan(directory)? {
-            if link
+            let wanted = link
                 .interface_index
-                .is_none_or(|index| !indexes.contains(&index))
-            {
+                .is_some_and(|index| indexes.contains(&index));
+            if !link.kind.is_fence() && !wanted {
                 links::remove(&link.path)?;
                 removed.push(link);
             }
@@ -98,14 +98,14 @@ impl Kernel {
         let links = links::remove_dead(self.layout.directory())?;
         let mut here = links
             .into_iter()
-            .filter(|link| link.interface_index == Some(interface.index));
+            .filter(|link| !link.kind.is_fence() && link.interface_index == Some(interface.index));
         let first = here.next();
         for surplus in here {
             links::remove(&surplus.path)?;
         }
         Ok(first.map(|link| {
             let mode = match link.kind {
-                LinkKind::Tcx => Mode::Tcx,
+                LinkKind::Tcx | LinkKind::Fence | LinkKind::FenceIp => Mode::Tcx,
                 LinkKind::Xdp if interface.xdp.is_some_and(|xdp| xdp.native) => Mode::Native,
                 LinkKind::Xdp => Mode::Generic,
             };

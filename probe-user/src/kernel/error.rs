@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use aya::EbpfError;
@@ -9,6 +10,7 @@ use aya::maps::{MapError, MapType};
 use aya::pin::PinError;
 use aya::programs::ProgramError;
 use aya::programs::links::LinkError;
+use probe_ebpf::maps::MAX_WITNESSES;
 
 use super::mode::Mode;
 
@@ -153,6 +155,23 @@ pub enum KernelError {
         /// What went wrong.
         #[source]
         source: MapError,
+    },
+    /// A witness set without a clear majority.
+    #[error(
+        "{instances:x?} is no witness set: it takes up to {MAX_WITNESSES} instance ids, none of them 0 and \
+         none twice"
+    )]
+    WitnessSet {
+        /// The instance ids.
+        instances: Vec<u64>,
+    },
+    /// An address that the fence cannot guard.
+    #[error("{address} cannot be guarded: {reason}")]
+    Unguardable {
+        /// The address.
+        address: IpAddr,
+        /// Why not.
+        reason: String,
     },
     /// The object could not be loaded.
     #[error("cannot load the kernel programs' maps")]

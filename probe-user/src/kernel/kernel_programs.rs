@@ -1,7 +1,7 @@
 //! The programs that the build embedded: loaded, pinned, and their log.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use aya::programs::{ProgramError, SchedClassifier, Xdp};
 use aya::{Ebpf, EbpfLoader};
@@ -14,6 +14,11 @@ use super::maps::SPECS;
 
 pub(super) const REFLECT_XDP: &str = "reflect_xdp";
 pub(super) const REFLECT_TCX: &str = "reflect_tcx";
+pub(super) const FENCE: &str = "fence";
+pub(super) const FENCE_IP: &str = "fence_ip";
+/// The fence, for devices with Ethernet headers and without.
+pub(super) const FENCES: [&str; 2] = [FENCE, FENCE_IP];
+const PROGRAMS: [&str; 4] = [REFLECT_XDP, REFLECT_TCX, FENCE, FENCE_IP];
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pulsepath.o"));
 
@@ -47,41 +52,73 @@ pub type KernelLog = EbpfLogger<&'static dyn Log>;
 
 /// Loads the maps, or those that are pinned in `directory`, and the programs.
 pub(super) fn load(directory: &Path, log: KernelLogLevel) -> Result<Ebpf, KernelError> {
+    let mut programs = load_maps(directory, log)?;
+    xdp(&mut programs)?
+        .load()
+        .map_err(KernelError::load_program(REFLECT_XDP))?;
+    for name in [REFLECT_TCX, FENCE, FENCE_IP] {
+        load_classifier(&mut programs, name)?;
+    }
+    Ok(programs)
+}
+
+/// Loads a second copy of one of the classifiers, on the maps that are pinned in `directory`.
+pub(super) fn load_copy(
+    directory: &Path,
+    log: KernelLogLevel,
+    name: &'static str,
+) -> Result<Ebpf, KernelError> {
+    let mut programs = load_maps(directory, log)?;
+    load_classifier(&mut programs, name)?;
+    Ok(programs)
+}
+
+fn load_maps(directory: &Path, log: KernelLogLevel) -> Result<Ebpf, KernelError> {
     let level = log as u8;
     let mut loader = EbpfLoader::new();
     loader.override_global(aya_log::LEVEL, &level, false);
     for spec in &SPECS {
         loader.map_pin_path(spec.name, directory.join(spec.name));
     }
-    let mut programs = loader.load(OBJECT).map_err(KernelError::load)?;
-    xdp(&mut programs)?
+    loader.load(OBJECT).map_err(KernelError::load)
+}
+
+fn load_classifier(programs: &mut Ebpf, name: &'static str) -> Result<(), KernelError> {
+    classifier(programs, name)?
         .load()
-        .map_err(KernelError::load_program(REFLECT_XDP))?;
-    tcx(&mut programs)?
-        .load()
-        .map_err(KernelError::load_program(REFLECT_TCX))?;
-    Ok(programs)
+        .map_err(KernelError::load_program(name))
 }
 
 /// Pins the programs, in place of those that an earlier agent pinned.
 pub(super) fn pin(programs: &mut Ebpf, directory: &Path) -> Result<(), KernelError> {
-    for name in [REFLECT_XDP, REFLECT_TCX] {
-        let program = programs
-            .program_mut(name)
-            .ok_or(KernelError::NoProgram(name))?;
-        let (path, new) = (directory.join(name), directory.join(format!("{name}_new")));
-        match fs::remove_file(&new) {
-            Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(KernelError::file("remove", &new)(error)),
-        }
-        program.pin(&new).map_err(|source| KernelError::Pin {
-            path: new.clone(),
-            source,
-        })?;
-        fs::rename(&new, &path).map_err(KernelError::file("replace", &path))?;
+    for name in PROGRAMS {
+        pin_at(programs, name, &directory.join(name))?;
     }
     Ok(())
+}
+
+/// Pins a program, in place of what is pinned there.
+pub(super) fn pin_at(
+    programs: &mut Ebpf,
+    name: &'static str,
+    path: &Path,
+) -> Result<(), KernelError> {
+    let program = programs
+        .program_mut(name)
+        .ok_or(KernelError::NoProgram(name))?;
+    let mut new = path.as_os_str().to_owned();
+    new.push("_new");
+    let new = PathBuf::from(new);
+    match fs::remove_file(&new) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(KernelError::file("remove", &new)(error)),
+    }
+    program.pin(&new).map_err(|source| KernelError::Pin {
+        path: new.clone(),
+        source,
+    })?;
+    fs::rename(&new, path).map_err(KernelError::file("replace", path))
 }
 
 pub(super) fn take_log(programs: &mut Ebpf) -> Option<KernelLog> {
@@ -94,7 +131,14 @@ pub(super) fn xdp(programs: &mut Ebpf) -> Result<&mut Xdp, KernelError> {
 }
 
 pub(super) fn tcx(programs: &mut Ebpf) -> Result<&mut SchedClassifier, KernelError> {
-    find(programs, REFLECT_TCX)
+    classifier(programs, REFLECT_TCX)
+}
+
+pub(super) fn classifier<'a>(
+    programs: &'a mut Ebpf,
+    name: &'static str,
+) -> Result<&'a mut SchedClassifier, KernelError> {
+    find(programs, name)
 }
 
 fn find<'a, T>(programs: &'a mut Ebpf, name: &'static str) -> Result<&'a mut T, KernelError>

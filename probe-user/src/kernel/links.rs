@@ -9,9 +9,10 @@ use aya::programs::ProgramError;
 use aya::programs::links::{FdLink, LinkError, PinnedLink as AyaPinnedLink};
 use aya::programs::tc::SchedClassifierLink;
 use aya::programs::xdp::XdpLink;
+use probe_ebpf::fence::LinkLayer;
 
 use super::error::KernelError;
-use super::kernel_programs::{self, REFLECT_TCX, REFLECT_XDP};
+use super::kernel_programs::{self, FENCE, FENCE_IP, REFLECT_TCX, REFLECT_XDP};
 use super::sys;
 
 const PREFIX: &str = "link_";
@@ -21,15 +22,33 @@ const PREFIX: &str = "link_";
 pub enum LinkKind {
     /// XDP, native or generic.
     Xdp,
-    /// TCX ingress.
+    /// The reflector on TCX ingress.
     Tcx,
+    /// The fence on TCX egress, of a device with Ethernet headers.
+    Fence,
+    /// The fence on TCX egress, of a device without.
+    FenceIp,
 }
 
 impl LinkKind {
+    pub(super) const fn fence(link: LinkLayer) -> Self {
+        match link {
+            LinkLayer::Ethernet => Self::Fence,
+            LinkLayer::None => Self::FenceIp,
+        }
+    }
+
+    /// Whether it is a fence's and not a reflector's.
+    pub const fn is_fence(self) -> bool {
+        matches!(self, Self::Fence | Self::FenceIp)
+    }
+
     const fn suffix(self) -> &'static str {
         match self {
             Self::Xdp => "xdp",
             Self::Tcx => "tcx",
+            Self::Fence => "fence",
+            Self::FenceIp => "fence_ip",
         }
     }
 
@@ -37,6 +56,25 @@ impl LinkKind {
         match self {
             Self::Xdp => REFLECT_XDP,
             Self::Tcx => REFLECT_TCX,
+            Self::Fence => FENCE,
+            Self::FenceIp => FENCE_IP,
+        }
+    }
+
+    /// What a link is by its kind and the program that its pin's name tells.
+    fn of(info: &sys::LinkInfo, path: &Path) -> Option<Self> {
+        match info.link_type {
+            sys::LINK_TYPE_XDP => Some(Self::Xdp),
+            sys::LINK_TYPE_TCX if info.is_ingress() => Some(Self::Tcx),
+            sys::LINK_TYPE_TCX => {
+                let name = path.file_name()?.to_str()?;
+                Some(if name.contains(Self::FenceIp.suffix()) {
+                    Self::FenceIp
+                } else {
+                    Self::Fence
+                })
+            }
+            _ => None,
         }
     }
 
@@ -78,13 +116,9 @@ pub fn scan(directory: &Path) -> Result<Vec<PinnedLink>, KernelError> {
 /// Asks what a pinned link holds.
 pub(super) fn examine(path: PathBuf) -> Result<PinnedLink, KernelError> {
     let info = sys::link_info(&path).map_err(KernelError::file("examine the link", &path))?;
-    let kind = match info.link_type {
-        sys::LINK_TYPE_XDP => LinkKind::Xdp,
-        sys::LINK_TYPE_TCX => LinkKind::Tcx,
-        other => {
-            let source = LinkError::UnknownLinkType(other);
-            return Err(KernelError::Link { path, source });
-        }
+    let Some(kind) = LinkKind::of(&info, &path) else {
+        let source = LinkError::UnknownLinkType(info.link_type);
+        return Err(KernelError::Link { path, source });
     };
     let interface_index = Some(info.interface_index).filter(|&index| index != 0);
     Ok(PinnedLink {
@@ -150,11 +184,11 @@ pub(super) fn replace_program(programs: &mut Ebpf, link: &PinnedLink) -> Result<
             let id = xdp.attach_to_link(opened).map_err(failed)?;
             drop_descriptor(xdp.take_link(id)).map_err(failed)
         }
-        LinkKind::Tcx => {
+        LinkKind::Tcx | LinkKind::Fence | LinkKind::FenceIp => {
             let opened = SchedClassifierLink::try_from(opened).map_err(link_failed)?;
-            let tcx = kernel_programs::tcx(programs)?;
-            let id = tcx.attach_to_link(opened).map_err(failed)?;
-            drop_descriptor(tcx.take_link(id)).map_err(failed)
+            let classifier = kernel_programs::classifier(programs, program)?;
+            let id = classifier.attach_to_link(opened).map_err(failed)?;
+            drop_descriptor(classifier.take_link(id)).map_err(failed)
         }
     }
 }

@@ -2,23 +2,29 @@
 
 use std::path::Path;
 
-use aya::maps::{
-    Array, HashMap, Map, MapData, MapError, MapInfo, MapType, PerCpuArray, PerCpuValues,
-};
+use aya::maps::{Array, HashMap, Map, MapData, MapError, MapInfo, MapType, PerCpuArray};
+use probe_ebpf::fence::FenceOutcome;
 use probe_ebpf::maps::{
-    AgentBeat, Assignment, KEY_SLOTS, MAX_PROBERS, ProbeConfig, ProbeKey, ProberKey, ProberSeen,
-    ReflectStat,
+    AgentBeat, Assignment, EgressGuard, EgressIp, FenceStat, KEY_SLOTS, MAX_EGRESS_IPS,
+    MAX_PROBERS, MAX_WITNESSES, NodeLease, ProbeConfig, ProbeKey, ProberKey, ProberSeen,
+    ReflectStat, Witness, WitnessId,
 };
 use probe_ebpf::outcome::Outcome;
 
 use super::error::{KernelError, MapShape};
+use super::lease::LeaseMaps;
+use super::stats::{self, Counter};
 use super::value::Value;
 
 pub(super) const PROBE_CONFIG: &str = "PROBE_CONFIG";
 pub(super) const PROBE_KEYS: &str = "PROBE_KEYS";
 pub(super) const AGENT_BEAT: &str = "AGENT_BEAT";
 pub(super) const ASSIGNMENT: &str = "ASSIGNMENT";
-const REFLECT_STATS: &str = "REFLECT_STATS";
+pub(super) const WITNESSES: &str = "WITNESSES";
+pub(super) const NODE_LEASE: &str = "NODE_LEASE";
+pub(super) const EGRESS_IPS: &str = "EGRESS_IPS";
+pub(super) const FENCE_STATS: &str = "FENCE_STATS";
+pub(super) const REFLECT_STATS: &str = "REFLECT_STATS";
 const PROBERS: &str = "PROBERS";
 
 /// A map that this layout version has.
@@ -28,11 +34,15 @@ pub(super) struct MapSpec {
 }
 
 /// Every map of this layout version.
-pub(super) const SPECS: [MapSpec; 6] = [
+pub(super) const SPECS: [MapSpec; 10] = [
     array::<ProbeConfig>(PROBE_CONFIG, 1),
     array::<ProbeKey>(PROBE_KEYS, KEY_SLOTS),
     array::<AgentBeat>(AGENT_BEAT, 1),
     array::<Assignment>(ASSIGNMENT, 1),
+    spec::<WitnessId, Witness>(WITNESSES, MapType::Hash, MAX_WITNESSES),
+    array::<NodeLease>(NODE_LEASE, 1),
+    spec::<EgressIp, EgressGuard>(EGRESS_IPS, MapType::Hash, MAX_EGRESS_IPS),
+    spec::<u32, FenceStat>(FENCE_STATS, MapType::PerCpuArray, FenceOutcome::COUNT),
     spec::<u32, ReflectStat>(REFLECT_STATS, MapType::PerCpuArray, Outcome::COUNT),
     spec::<ProberKey, ProberSeen>(PROBERS, MapType::LruHash, MAX_PROBERS),
 ];
@@ -81,21 +91,13 @@ fn shape(path: &Path, name: &'static str) -> Result<MapShape, KernelError> {
     })
 }
 
-/// What became of how many packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counter {
-    /// What became of them.
-    pub outcome: Outcome,
-    /// Packets since the maps were made.
-    pub packets: u64,
-}
-
 /// The maps of this layout version.
 pub struct Maps {
     config: Array<MapData, Value<ProbeConfig>>,
     keys: Array<MapData, Value<ProbeKey>>,
     beat: Array<MapData, Value<AgentBeat>>,
-    assignment: Array<MapData, Value<Assignment>>,
+    pub(super) assignment: Array<MapData, Value<Assignment>>,
+    pub(super) lease: LeaseMaps,
     stats: PerCpuArray<MapData, Value<ReflectStat>>,
     probers: HashMap<MapData, Value<ProberKey>, Value<ProberSeen>>,
 }
@@ -109,6 +111,10 @@ impl Maps {
             keys: open(directory, PROBE_KEYS)?,
             beat: open(directory, AGENT_BEAT)?,
             assignment: open(directory, ASSIGNMENT)?,
+            lease: LeaseMaps {
+                lease: open(directory, NODE_LEASE)?,
+                witnesses: open(directory, WITNESSES)?,
+            },
             stats: open(directory, REFLECT_STATS)?,
             probers: open(directory, PROBERS)?,
         })
@@ -159,30 +165,14 @@ impl Maps {
         set(&mut self.beat, AGENT_BEAT, 0, *beat)
     }
 
-    /// Incarnation and epoch.
+    /// What the node has been given.
     pub fn assignment(&self) -> Result<Assignment, KernelError> {
         get(&self.assignment, ASSIGNMENT, 0)
     }
 
-    /// Says that the set of egress IPs of this epoch is in force. The agent's alone to write.
-    pub fn set_applied_epoch(&mut self, applied_epoch: u64) -> Result<(), KernelError> {
-        let assignment = Assignment {
-            applied_epoch,
-            ..self.assignment()?
-        };
-        set(&mut self.assignment, ASSIGNMENT, 0, assignment)
-    }
-
     /// Every counter, summed over the CPUs, in the order of [`Outcome::ALL`].
     pub fn counters(&self) -> Result<Vec<Counter>, KernelError> {
-        let counter = |&outcome: &Outcome| {
-            let stats = self.stat(outcome)?;
-            Ok(Counter {
-                outcome,
-                packets: stats.iter().map(|stat| stat.0.packets).sum(),
-            })
-        };
-        Outcome::ALL.iter().map(counter).collect()
+        stats::counters(&self.stats)
     }
 
     /// Who has sent authenticated probes.
@@ -199,23 +189,9 @@ impl Maps {
         Ok(probers)
     }
 
-    /// Writes each counter's name beside it, for whoever dumps the map. Counters that bear theirs
-    /// are left alone: a packet that is counted at that moment would be lost.
+    /// Writes each counter's name beside it, for whoever dumps the map.
     pub(super) fn name_counters(&mut self) -> Result<(), KernelError> {
-        for &outcome in Outcome::ALL {
-            let mut stats: Vec<_> = self.stat(outcome)?.iter().copied().collect();
-            if stats.iter().all(|stat| stat.0.outcome == outcome) {
-                continue;
-            }
-            for stat in &mut stats {
-                stat.0.outcome = outcome;
-            }
-            let written = PerCpuValues::try_from(stats)
-                .map_err(MapError::IoError)
-                .and_then(|stats| self.stats.set(outcome as u32, stats, 0));
-            written.map_err(KernelError::map("write", REFLECT_STATS))?;
-        }
-        Ok(())
+        stats::name_counters(&mut self.stats)
     }
 
     /// Gives maps that are new their incarnation. 0 is never one: it marks maps that are new, or
@@ -232,15 +208,9 @@ impl Maps {
         }
         Ok(())
     }
-
-    fn stat(&self, outcome: Outcome) -> Result<PerCpuValues<Value<ReflectStat>>, KernelError> {
-        self.stats
-            .get(&(outcome as u32), 0)
-            .map_err(KernelError::map("read", REFLECT_STATS))
-    }
 }
 
-fn open<T>(directory: &Path, name: &'static str) -> Result<T, KernelError>
+pub(super) fn open<T>(directory: &Path, name: &'static str) -> Result<T, KernelError>
 where
     T: TryFrom<Map, Error = MapError>,
 {
@@ -259,7 +229,7 @@ where
         .map_err(KernelError::map("read", name))
 }
 
-fn set<T>(
+pub(super) fn set<T>(
     map: &mut Array<MapData, Value<T>>,
     name: &'static str,
     index: u32,

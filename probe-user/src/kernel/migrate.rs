@@ -5,12 +5,15 @@ use std::fs;
 use std::path::Path;
 
 use aya::Ebpf;
-use aya::maps::{MapData, MapError, MapInfo};
+use aya::maps::{MapData, MapError, MapInfo, MapType};
 use tracing::info;
 
 use super::error::KernelError;
+use super::fence::clsact;
 use super::links;
-use super::maps::{AGENT_BEAT, ASSIGNMENT, Maps, PROBE_CONFIG, PROBE_KEYS};
+use super::maps::{
+    AGENT_BEAT, ASSIGNMENT, EGRESS_IPS, Maps, NODE_LEASE, PROBE_CONFIG, PROBE_KEYS, WITNESSES,
+};
 use super::sys;
 
 /// Carries the values of the older version's maps over, unless that has been done: then the new
@@ -23,28 +26,39 @@ pub(super) fn carry_over(older: &Path, directory: &Path) -> Result<(), KernelErr
         return Ok(());
     }
     // The incarnation comes last, since it says that all is done.
-    for name in [PROBE_CONFIG, PROBE_KEYS, AGENT_BEAT, ASSIGNMENT] {
+    for name in [
+        PROBE_CONFIG,
+        PROBE_KEYS,
+        AGENT_BEAT,
+        EGRESS_IPS,
+        WITNESSES,
+        NODE_LEASE,
+        ASSIGNMENT,
+    ] {
         if older.join(name).exists() {
-            copy_array(&older.join(name), &directory.join(name), name)?;
+            copy(&older.join(name), &directory.join(name), name)?;
         }
     }
     info!(from = %older.display(), to = %directory.display(), "carried an older layout over");
     Ok(())
 }
 
-fn copy_array(from: &Path, to: &Path, name: &'static str) -> Result<(), KernelError> {
-    let entries = |path: &Path| {
-        let info = MapInfo::from_pin(path).map_err(KernelError::map("examine", name))?;
-        Ok(info.max_entries())
-    };
+/// Copies what both maps have room for. Keys never change.
+fn copy(from: &Path, to: &Path, name: &'static str) -> Result<(), KernelError> {
     let open = |path: &Path| MapData::from_pin(path).map_err(KernelError::map("open", name));
     let (old, new) = (open(from)?, open(to)?);
-    for index in 0..entries(from)?.min(entries(to)?) {
-        sys::read_array(&old, index)
-            .and_then(|value| sys::write_array(&new, index, value))
-            .map_err(|error| KernelError::map("carry over", name)(MapError::IoError(error)))?;
-    }
-    Ok(())
+    let info = MapInfo::from_pin(to).map_err(KernelError::map("examine", name))?;
+    let fits = |key: &[u8]| match (info.map_type(), key.try_into().map(u32::from_ne_bytes)) {
+        (Ok(MapType::Array), Ok(index)) => index < info.max_entries(),
+        _ => true,
+    };
+    let copied = sys::keys(&old).and_then(|keys| {
+        keys.iter().filter(|key| fits(key)).try_for_each(|key| {
+            let value = sys::read_entry(&old, key)?;
+            sys::write_entry(&new, key, value)
+        })
+    });
+    copied.map_err(|error| KernelError::map("carry over", name)(MapError::IoError(error)))
 }
 
 /// Puts this build's programs into the older version's links, and moves their pins.
@@ -59,5 +73,6 @@ pub(super) fn adopt_links(
         let moved = directory.join(name);
         fs::rename(&link.path, &moved).map_err(KernelError::file("move a link to", &moved))?;
     }
+    clsact::adopt(programs, older, directory)?;
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! [`Kernel`] loads what the build embedded, adopts what an earlier agent pinned, and attaches.
 //! [`Maps`] reads and writes the maps, also without a [`Kernel`]. Below `pin_dir` everything
 //! lies in one directory per layout version; only the process that holds its lock changes it.
+//! [`Fence`] is the same for the addresses that the fence guards.
 //!
 //! Its unsafe code is in `sys` and `value`. It does not know
 //! of netlink, sockets or tasks.
@@ -11,14 +12,17 @@
 mod attach;
 mod cause;
 mod error;
+mod fence;
 mod kernel_programs;
 mod layout;
+mod lease;
 mod links;
 mod maps;
 mod migrate;
 mod mode;
 mod preflight;
 mod removal;
+mod stats;
 mod sys;
 mod value;
 
@@ -28,12 +32,15 @@ use aya::Ebpf;
 
 pub use attach::Attachment;
 pub use error::{KernelError, MapShape};
+pub use fence::{Fence, FenceHook, FenceSetting, Fenced, NotFenced};
 pub use kernel_programs::{KernelLog, KernelLogLevel, is_built_in};
 pub use layout::version_directory;
+pub use lease::WitnessSet;
 pub use links::{LinkKind, PinnedLink, scan as scan_links};
-pub use maps::{Counter, Maps};
+pub use maps::Maps;
 pub use mode::{AttachSetting, Choice, Mode, choices};
-pub use removal::{Removed, remove};
+pub use removal::{Removal, Removed};
+pub use stats::Counter;
 
 use layout::Layout;
 
@@ -63,6 +70,7 @@ impl Kernel {
             migrate::carry_over(directory, layout.directory())?;
         }
         maps.name_counters()?;
+        Fence::open(layout.directory())?.name_counters()?;
         maps.begin_incarnation()?;
         let mut kernel = Self {
             layout,
@@ -102,9 +110,9 @@ impl Kernel {
         }
     }
 
-    /// Puts this build's programs into every link that is pinned, atomically, and brings an older
-    /// layout's links over. Links of interfaces that are gone are removed. Returns how many links
-    /// go on.
+    /// Puts this build's programs into every link and filter that is pinned, atomically, and brings
+    /// an older layout's over. Those of interfaces that are gone are removed. Returns how many go
+    /// on.
     pub fn replace_programs(&mut self) -> Result<usize, KernelError> {
         for directory in self.layout.older_versions()? {
             migrate::adopt_links(&mut self.programs, &directory, self.layout.directory())?;
@@ -114,6 +122,8 @@ impl Kernel {
         for link in &links {
             links::replace_program(&mut self.programs, link)?;
         }
-        Ok(links.len())
+        let directory = self.layout.directory();
+        let filters = fence::clsact::adopt(&mut self.programs, directory, directory)?;
+        Ok(links.len() + filters)
     }
 }

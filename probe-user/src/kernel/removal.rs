@@ -1,10 +1,13 @@
 //! Removing everything: links, programs, maps, directories.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::Flock;
+
 use super::error::KernelError;
+use super::fence::clsact;
 use super::{layout, links, preflight};
 
 /// What has been removed.
@@ -17,32 +20,52 @@ pub struct Removed {
     pub directories: Vec<PathBuf>,
 }
 
-/// Removes everything that any version has pinned below `pin_dir`, and the directory itself.
-/// Unless `force` is set, an agent that runs is respected.
-pub fn remove(pin_dir: &Path, force: bool) -> Result<Removed, KernelError> {
-    let mut removed = Removed::default();
-    if !pin_dir.exists() {
-        return Ok(removed);
+/// The right to remove everything that any version has pinned below a directory.
+///
+/// Two steps, so that what the fence guards can go between them: an address that the node still has
+/// must not be without its guard.
+pub struct Removal {
+    pin_dir: PathBuf,
+    _lock: Option<Flock<File>>,
+}
+
+impl Removal {
+    /// Unless `force` is set, an agent that runs is respected.
+    pub fn begin(pin_dir: &Path, force: bool) -> Result<Self, KernelError> {
+        let mut removal = Self {
+            pin_dir: pin_dir.to_owned(),
+            _lock: None,
+        };
+        if pin_dir.exists() {
+            preflight::check_file_system(pin_dir)?;
+            removal._lock = match layout::lock(pin_dir) {
+                Ok(lock) => Some(lock),
+                Err(KernelError::Locked { .. }) if force => None,
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(removal)
     }
-    preflight::check_file_system(pin_dir)?;
-    let lock = match layout::lock(pin_dir) {
-        Ok(lock) => Some(lock),
-        Err(KernelError::Locked { .. }) if force => None,
-        Err(error) => return Err(error),
-    };
-    for (_, directory) in layout::versions(pin_dir)? {
-        let this = remove_directory(&directory)?;
-        removed.pins.extend(this.pins);
-        removed.directories.extend(this.directories);
+
+    /// Removes everything, and the directory itself.
+    pub fn finish(self) -> Result<Removed, KernelError> {
+        let mut removed = Removed::default();
+        if !self.pin_dir.exists() {
+            return Ok(removed);
+        }
+        for (_, directory) in layout::versions(&self.pin_dir)? {
+            let this = remove_directory(&directory)?;
+            removed.pins.extend(this.pins);
+            removed.directories.extend(this.directories);
+        }
+        match fs::remove_dir(&self.pin_dir) {
+            Ok(()) => removed.directories.push(self.pin_dir),
+            // Somebody else's pins lie there, too.
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            Err(error) => return Err(KernelError::file("remove", &self.pin_dir)(error)),
+        }
+        Ok(removed)
     }
-    match fs::remove_dir(pin_dir) {
-        Ok(()) => removed.directories.push(pin_dir.to_owned()),
-        // Somebody else's pins lie there, too.
-        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
-        Err(error) => return Err(KernelError::file("remove", pin_dir)(error)),
-    }
-    drop(lock);
-    Ok(removed)
 }
 
 /// Removes one version's directory with all its pins.
@@ -69,6 +92,8 @@ pub(super) fn remove_directory(directory: &Path) -> Result<Removed, KernelError>
     for pin in &pins {
         if links::is_link(pin) {
             links::remove(pin)?;
+        } else if let Some(filter) = clsact::parse(pin.clone()) {
+            clsact::remove(&filter)?;
         } else {
             fs::remove_file(pin).map_err(KernelError::file("remove", pin))?;
         }

@@ -8,15 +8,18 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use aya::maps::MapData;
 use nix::libc;
 
 const BPF_MAP_LOOKUP_ELEM: libc::c_long = 1;
 const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
+const BPF_MAP_GET_NEXT_KEY: libc::c_long = 4;
 const BPF_OBJ_PIN: libc::c_long = 6;
 const BPF_OBJ_GET: libc::c_long = 7;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
+const BPF_PROG_QUERY: libc::c_long = 16;
 const BPF_LINK_CREATE: libc::c_long = 28;
 const BPF_LINK_DETACH: libc::c_long = 34;
 
@@ -37,9 +40,17 @@ pub(super) struct LinkInfo {
     attach_type: u32,
 }
 
+impl LinkInfo {
+    /// Whether a TCX link is on ingress.
+    pub(super) const fn is_ingress(&self) -> bool {
+        self.attach_type == BPF_TCX_INGRESS
+    }
+}
+
 /// Of `enum bpf_attach_type`.
 const BPF_XDP: u32 = 37;
 const BPF_TCX_INGRESS: u32 = 46;
+const BPF_TCX_EGRESS: u32 = 47;
 
 /// Where a link is to be made: `enum bpf_attach_type`, and flags that depend on it.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +73,11 @@ impl Hook {
     /// TCX ingress, before all others (BPF_F_BEFORE).
     pub(super) const TCX_INGRESS: Self = Self {
         attach_type: BPF_TCX_INGRESS,
+        flags: 1 << 3,
+    };
+    /// TCX egress, before all others (BPF_F_BEFORE).
+    pub(super) const TCX_EGRESS: Self = Self {
+        attach_type: BPF_TCX_EGRESS,
         flags: 1 << 3,
     };
 }
@@ -163,6 +179,73 @@ pub(super) fn detach_link(pin: &Path) -> io::Result<()> {
     }
 }
 
+/// Programs in one TCX chain at most (BPF_MPROG_MAX).
+const CHAIN: usize = 64;
+
+#[derive(Default)]
+#[repr(C)]
+struct ProgramQuery {
+    interface_index: u32,
+    attach_type: u32,
+    query_flags: u32,
+    attach_flags: u32,
+    program_ids: u64,
+    count: u32,
+    pad: u32,
+    program_attach_flags: u64,
+    link_ids: u64,
+    link_attach_flags: u64,
+    revision: u64,
+}
+
+/// A program in a TCX chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct InChain {
+    pub(super) program_id: u32,
+    /// 0 if it is attached without a link.
+    pub(super) link_id: u32,
+}
+
+/// The programs on a device's TCX egress, in the order in which packets meet them.
+pub(super) fn tcx_egress_chain(interface_index: u32) -> io::Result<Vec<InChain>> {
+    let (mut program_ids, mut link_ids) = ([0_u32; CHAIN], [0_u32; CHAIN]);
+    let mut query = ProgramQuery {
+        interface_index,
+        attach_type: BPF_TCX_EGRESS,
+        program_ids: program_ids.as_mut_ptr() as u64,
+        link_ids: link_ids.as_mut_ptr() as u64,
+        count: CHAIN as u32,
+        ..ProgramQuery::default()
+    };
+    // SAFETY: `query` is the layout of bpf_attr for this command, and points to two arrays of
+    // `count` writable numbers.
+    unsafe { bpf(BPF_PROG_QUERY, &mut query) }?;
+    let chain = program_ids.into_iter().zip(link_ids);
+    let chain = chain.take(query.count as usize);
+    Ok(chain
+        .map(|(program_id, link_id)| InChain {
+            program_id,
+            link_id,
+        })
+        .collect())
+}
+
+/// MEMBARRIER_CMD_GLOBAL of `linux/membarrier.h`.
+const MEMBARRIER_GLOBAL: libc::c_int = 1;
+/// Longer than any program of ours runs.
+const PROGRAM_TIME: Duration = Duration::from_millis(100);
+
+/// Waits until every program that runs now has ended. What a map said before, none has in hand
+/// afterwards.
+pub(super) fn wait_for_programs() {
+    // SAFETY: a system call without pointers.
+    let result = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_GLOBAL, 0, 0) };
+    // It waits for an RCU grace period, within which programs run. Kernels with nohz_full refuse.
+    if result < 0 {
+        std::thread::sleep(PROGRAM_TIME);
+    }
+}
+
 fn open_pin(pin: &Path) -> io::Result<OwnedFd> {
     let path = CString::new(pin.as_os_str().as_bytes())?;
     let mut get = Object {
@@ -186,28 +269,38 @@ struct Element {
     flags: u64,
 }
 
-/// Reads an entry of an array map.
-pub(super) fn read_array(map: &MapData, index: u32) -> io::Result<Vec<u8>> {
-    let mut value = vec![0_u8; value_size(map)?];
+/// Reads the entry at `key`.
+///
+/// # Panics
+/// The key has not the map's key size.
+pub(super) fn read_entry(map: &MapData, key: &[u8]) -> io::Result<Vec<u8>> {
+    let (key_size, value_size) = sizes(map)?;
+    assert_eq!(key.len(), key_size);
+    let mut value = vec![0_u8; value_size];
     let mut element = Element {
         descriptor: map.fd().as_fd().as_raw_fd() as u32,
-        key: &raw const index as u64,
+        key: key.as_ptr() as u64,
         value: value.as_mut_ptr() as u64,
         ..Element::default()
     };
-    // SAFETY: `element` is the layout of bpf_attr for this command, the key of an array is a u32,
+    // SAFETY: `element` is the layout of bpf_attr for this command, the key has the map's key size,
     // and the value has room for the map's value size.
     unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &mut element) }?;
     Ok(value)
 }
 
-/// Writes an entry of an array map. A value that is too short is filled up with zeros; what is too
-/// long is cut off.
-pub(super) fn write_array(map: &MapData, index: u32, mut value: Vec<u8>) -> io::Result<()> {
-    value.resize(value_size(map)?, 0);
+/// Writes the entry at `key`. A value that is too short is filled up with zeros; what is too long is
+/// cut off.
+///
+/// # Panics
+/// The key has not the map's key size.
+pub(super) fn write_entry(map: &MapData, key: &[u8], mut value: Vec<u8>) -> io::Result<()> {
+    let (key_size, value_size) = sizes(map)?;
+    assert_eq!(key.len(), key_size);
+    value.resize(value_size, 0);
     let mut element = Element {
         descriptor: map.fd().as_fd().as_raw_fd() as u32,
-        key: &raw const index as u64,
+        key: key.as_ptr() as u64,
         value: value.as_ptr() as u64,
         ..Element::default()
     };
@@ -216,10 +309,31 @@ pub(super) fn write_array(map: &MapData, index: u32, mut value: Vec<u8>) -> io::
     Ok(())
 }
 
-fn value_size(map: &MapData) -> io::Result<usize> {
-    map.info()
-        .map(|info| info.value_size() as usize)
-        .map_err(io::Error::other)
+/// Every key of a map that nobody changes meanwhile.
+pub(super) fn keys(map: &MapData) -> io::Result<Vec<Vec<u8>>> {
+    let (key_size, _) = sizes(map)?;
+    let mut keys: Vec<Vec<u8>> = Vec::new();
+    loop {
+        let mut next = vec![0_u8; key_size];
+        let mut element = Element {
+            descriptor: map.fd().as_fd().as_raw_fd() as u32,
+            key: keys.last().map_or(0, |key| key.as_ptr() as u64),
+            value: next.as_mut_ptr() as u64,
+            ..Element::default()
+        };
+        // SAFETY: `element` is the layout of bpf_attr for this command; the key is none or has the
+        // map's key size, for which the next key has room.
+        match unsafe { bpf(BPF_MAP_GET_NEXT_KEY, &mut element) } {
+            Ok(_) => keys.push(next),
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(keys),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn sizes(map: &MapData) -> io::Result<(usize, usize)> {
+    let info = map.info().map_err(io::Error::other)?;
+    Ok((info.key_size() as usize, info.value_size() as usize))
 }
 
 /// # Safety

@@ -1,5 +1,6 @@
 //! `pulsepath-agent inspect`: what the maps say.
 
+mod lease;
 mod report;
 mod text;
 
@@ -11,7 +12,7 @@ use super::beat::boot_now;
 use super::cli::Output;
 use crate::egress;
 use crate::interfaces::Watch;
-use crate::kernel::{self, Maps};
+use crate::kernel::{self, Fence, Maps};
 use report::Report;
 
 /// Shows what the maps of the present layout say, and which egress IPs the node has.
@@ -28,7 +29,8 @@ pub(super) async fn inspect(pin_dir: &Path, state_file: &Path, output: Output) -
     let links = kernel::scan_links(&directory)?;
     let interfaces = Watch::new()?.interfaces().await?;
     let now = boot_now().context("cannot read the boot clock")?;
-    let mut report = Report::new(&directory, &maps, &links, &interfaces, now)?;
+    let fence = Fence::open(&directory)?;
+    let mut report = Report::new(&directory, &maps, &fence, &links, &interfaces, now)?;
     report.egress_ips = egress::found(state_file).await?;
     match output {
         Output::Text => print!("{}", text::Text(&report)),

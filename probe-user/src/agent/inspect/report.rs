@@ -8,12 +8,14 @@ use probe_ebpf::maps::{AgentBeat, AgentState, LocalChecks, ProbeConfig, Switch};
 use probe_ebpf::wire::NodeId;
 use serde::Serialize;
 
+use super::lease::{FenceReport, Lease, ago};
+
 use crate::agent::config::unmapped;
 use crate::agent::settings::host_name;
 use crate::egress::Found;
 use crate::interfaces::Interface;
 use crate::kernel::{
-    AttachSetting, Attachment, KernelError, LinkKind, Maps, Mode, PinnedLink, choices,
+    AttachSetting, Attachment, Fence, KernelError, LinkKind, Maps, Mode, PinnedLink, choices,
 };
 
 /// Everything that the maps say.
@@ -27,6 +29,8 @@ pub(super) struct Report {
     pub(super) counters: Vec<CounterReport>,
     pub(super) probers: Vec<Prober>,
     pub(super) egress_ips: BTreeMap<IpAddr, Found>,
+    pub(super) lease: Lease,
+    pub(super) fence: FenceReport,
 }
 
 /// Who the node is, and what it answers.
@@ -72,6 +76,8 @@ pub(super) struct Prober {
     pub(super) port: u16,
     pub(super) probes: u64,
     pub(super) last_seen_ms: u64,
+    /// Since its last RENEW or VOTE that was honoured.
+    pub(super) honoured_ms: Option<u64>,
 }
 
 impl Report {
@@ -79,6 +85,7 @@ impl Report {
     pub(super) fn new(
         directory: &Path,
         maps: &Maps,
+        fence: &Fence,
         links: &[PinnedLink],
         interfaces: &[Interface],
         now: u64,
@@ -104,6 +111,7 @@ impl Report {
                 port: key.port,
                 probes: seen.probes,
                 last_seen_ms: now.saturating_sub(seen.last_ns) / 1_000_000,
+                honoured_ms: ago(seen.honoured_ns, now),
             })
             .collect();
         probers.sort_by_key(|prober| prober.last_seen_ms);
@@ -119,6 +127,8 @@ impl Report {
             counters,
             probers,
             egress_ips: BTreeMap::new(),
+            lease: Lease::new(maps, now)?,
+            fence: FenceReport::new(fence)?,
         })
     }
 }
@@ -177,10 +187,10 @@ fn source(address: [u8; 16], length: u32) -> String {
 /// A link as an attachment. The maps do not say why the agent chose its mode; it is told from what
 /// the interface is.
 fn attachment(link: &PinnedLink, interfaces: &[Interface]) -> Option<Attachment> {
-    let index = link.interface_index?;
+    let index = link.interface_index.filter(|_| !link.kind.is_fence())?;
     let interface = interfaces.iter().find(|interface| interface.index == index);
     let mode = match link.kind {
-        LinkKind::Tcx => Mode::Tcx,
+        LinkKind::Tcx | LinkKind::Fence | LinkKind::FenceIp => Mode::Tcx,
         LinkKind::Xdp
             if interface
                 .and_then(|it| it.xdp)

@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::lease::{Device, FenceReport, Lease};
 use super::report::{Agent, Node, Report};
 use crate::egress::Found;
 
@@ -55,8 +56,54 @@ impl Display for Text<'_> {
         {
             writeln!(out, "  and {more} more: see --output json")?;
         }
-        egress_ips(out, &report.egress_ips)
+        egress_ips(out, &report.egress_ips)?;
+        lease(out, &report.lease)?;
+        fence(out, &report.fence)
     }
+}
+
+fn lease(out: &mut Formatter<'_>, lease: &Lease) -> fmt::Result {
+    heading(out, "lease", false)?;
+    let state = match (lease.held, lease.ended_ms) {
+        (true, _) => format!("held for another {} ms", lease.remaining_ms),
+        (false, Some(ended)) => format!("LAPSED, ended {}", ago(ended)),
+        (false, None) if lease.limit_ms == 0 => "none, and none would be granted".to_owned(),
+        (false, None) => "none yet".to_owned(),
+    };
+    writeln!(
+        out,
+        "  {state}; limit {} ms, {} renewals, {} votes, {} lapses",
+        lease.limit_ms, lease.renewals, lease.votes, lease.lapses
+    )?;
+    for it in &lease.witnesses {
+        let heard = it.heard_ms.map_or_else(
+            || "has not voted".to_owned(),
+            |age| format!("heard it {}", ago(age)),
+        );
+        writeln!(out, "  witness {} (slot {}) {heard}", it.instance, it.slot)?;
+    }
+    Ok(())
+}
+
+fn fence(out: &mut Formatter<'_>, fence: &FenceReport) -> fmt::Result {
+    heading(out, "fence", fence.devices.is_empty())?;
+    for it in &fence.devices {
+        match it {
+            Device::Fenced(it) => writeln!(out, "  {:<16} {}", it.device, it.hook)?,
+            Device::NotFenced(it) => {
+                writeln!(out, "  {:<16} NOT FENCED: {}", it.device, it.reason)?
+            }
+        }
+    }
+    heading(out, "guarded", fence.guards.is_empty())?;
+    for (address, guard) in &fence.guards {
+        writeln!(out, "  {:<40} {guard}", address.to_string())?;
+    }
+    let counted = fence.counters.iter().filter(|it| it.packets > 0);
+    for it in counted {
+        writeln!(out, "  {:<20} {:>12}", it.outcome, it.packets)?;
+    }
+    Ok(())
 }
 
 fn egress_ips(out: &mut Formatter<'_>, egress_ips: &BTreeMap<IpAddr, Found>) -> fmt::Result {

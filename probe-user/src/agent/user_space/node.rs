@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 
+use probe_ebpf::lease::Ask;
 use probe_ebpf::maps::{
     AgentBeat, Assignment, KEY_SLOTS, MAX_PROBERS, ProbeConfig, ProbeKey, ProberKey, ProberSeen,
 };
@@ -99,13 +100,23 @@ impl Node for UserSpaceNode {
         Some(&self.assignment)
     }
 
+    /// A process can stop at any time and leave its addresses behind: without a fence in the kernel
+    /// there is no lease.
+    fn consider(&self, _ask: &Ask, _now: u64) -> Outcome {
+        Outcome::LeaseNotGranted
+    }
+
+    fn lease_expires(&self) -> u64 {
+        0
+    }
+
     fn now(&self) -> u64 {
         // CLOCK_BOOTTIME has been there since Linux 2.6.39; if it were not, the agent would have
         // failed at its first beat.
         beat::boot_now().unwrap_or_default()
     }
 
-    fn answered(&self, prober: &ProberKey, now: u64) {
+    fn answered(&self, prober: &ProberKey, now: u64, _honoured: bool) {
         let mut probers = self.probers.borrow_mut();
         if probers.len() >= MAX_PROBERS && !probers.contains_key(prober) {
             let oldest = probers
@@ -135,7 +146,7 @@ mod tests {
             pad: [0; 6],
         };
         for port in 0..=MAX_PROBERS as u16 {
-            node.answered(&prober(port), 1000 + u64::from(port));
+            node.answered(&prober(port), 1000 + u64::from(port), false);
         }
         assert_eq!(node.prober_count(), MAX_PROBERS);
         assert!(!node.probers.borrow().contains_key(&prober(0)));

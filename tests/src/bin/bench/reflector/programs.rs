@@ -24,11 +24,13 @@ const OBJECT: &str = concat!(
     "/../target/bpf/pulsepath-bench.o"
 );
 /// The maps that the reflector and the bench's programs share.
-const SHARED: [&str; 6] = [
+const SHARED: [&str; 8] = [
     "PROBE_CONFIG",
     "PROBE_KEYS",
     "AGENT_BEAT",
     "ASSIGNMENT",
+    "WITNESSES",
+    "NODE_LEASE",
     "REFLECT_STATS",
     "PROBERS",
 ];
