@@ -74,6 +74,26 @@ fn a_source_leaves_only_from_the_address_and_only_while_the_node_has_it() {
 }
 
 #[test]
+fn a_flow_that_began_with_its_own_address_does_not_leave_with_it_any_more() {
+    let scene = router("began");
+    // Without a rule that asks for it, the kernel keeps no record of flows.
+    let track = "table ip track { chain forward { \
+                 type filter hook forward priority filter; ct state established accept; }; }";
+    run(scene.node.command("nft").arg(track)).unwrap();
+    let agent = scene.start();
+    let (client, server) = scene.flow();
+    let from = seen_from(&client, &server).unwrap();
+    assert_eq!(from.ip().to_string(), "10.99.0.2", "nothing is told yet");
+    let held = vec![failover(EGRESS_IP)];
+    agent.try_apply(candidate_set(1, held), 0).unwrap();
+    assert_eq!(seen_from(&client, &server), None);
+    let another = scene.socket(&scene.client, "10.99.0.2:0");
+    another.connect(server.local_addr().unwrap()).unwrap();
+    let from = seen_from(&another, &server).unwrap();
+    assert_eq!(from.ip().to_string(), EGRESS_IP);
+}
+
+#[test]
 fn whoever_is_no_candidate_any_more_holds_nothing_back() {
     let scene = router("former");
     let agent = scene.start();

@@ -18,6 +18,8 @@ pub(crate) struct Ruleset {
     pub(crate) steering: Vec<Steering>,
     /// Whose traffic does not leave at all, by the name of the interface.
     pub(crate) held_back: BTreeMap<String, Vec<Range>>,
+    /// Whose traffic does not leave from its own address, by the name of the interface.
+    pub(crate) sources: BTreeMap<String, Vec<Range>>,
 }
 
 /// Traffic of a prefix that leaves from one of some addresses.
@@ -32,7 +34,7 @@ pub(crate) struct Steering {
 
 impl Ruleset {
     pub(crate) fn is_empty(&self) -> bool {
-        self.guarded.is_empty() && self.steering.is_empty() && self.held_back.is_empty()
+        self.guarded.is_empty() && self.steering.is_empty() && self.sources.is_empty()
     }
 
     /// The rules for `held`: egress IPs, each with the interface by which its traffic leaves.
@@ -69,7 +71,8 @@ impl Ruleset {
         ruleset
     }
 
-    /// Traffic of sources does not leave by interfaces for their family, unless it is steered.
+    /// Traffic of sources does not leave by interfaces for their family, unless it is steered; and
+    /// not from its own address, whatever was decided about it before these rules came.
     pub(super) fn hold_back<'a>(
         &mut self,
         sources: impl IntoIterator<Item = (&'a [IpNet], BTreeSet<(bool, &'a str)>)>,
@@ -83,6 +86,10 @@ impl Ruleset {
             }
         }
         for (out, mut fates) in exits {
+            let sources = held_back(&fates);
+            if !sources.is_empty() {
+                self.sources.insert(out.to_owned(), sources);
+            }
             let here = |it: &&Steering| it.out.as_deref().is_none_or(|it| it == out);
             let steered = self.steering.iter().filter(here);
             fates.extend(steered.map(|it| (it.source, Fate::Steered)));

@@ -122,6 +122,11 @@ pub(super) fn is_no_icmp(family: Family) -> [Expression; 2] {
     ]
 }
 
+/// The packet is not the node's own, but came in by an interface.
+pub(super) fn came_in() -> [Expression; 2] {
+    [meta(MetaKey::Iif), compare(Operator::NotEqual, vec![0; 4])]
+}
+
 /// The packet leaves by this interface.
 pub(super) fn leaves_by(interface: &str) -> [Expression; 2] {
     let mut name = interface.as_bytes().to_vec();

@@ -18,8 +18,8 @@ use rtnetlink::packet_core::{NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE};
 use super::super::super::apply::{Range, Ruleset, Steering};
 use super::super::netfilter::Message;
 use super::expression::{
-    Expression, Family, Field, comes_from, drop_it, is_family, is_in_set, is_no_icmp, leave_from,
-    leave_from_one_of, leaves_by, octets,
+    Expression, Family, Field, came_in, comes_from, drop_it, is_family, is_in_set, is_no_icmp,
+    leave_from, leave_from_one_of, leaves_by, octets,
 };
 use super::spread;
 
@@ -28,9 +28,12 @@ pub(super) const NAME: &str = "pulsepath";
 const STEER: &str = "steer";
 const GUARD: &str = "guard";
 const HOLD: &str = "hold";
+const CATCH: &str = "catch";
 
 /// Ahead of `srcnat` (100), where kube-proxy and its like masquerade.
 const STEER_PRIORITY: i32 = 90;
+/// Behind `srcnat`.
+const CATCH_PRIORITY: i32 = 110;
 /// Ahead of `filter` (0): whoever accepts there does not accept for us.
 const FILTER_PRIORITY: i32 = -10;
 
@@ -71,6 +74,7 @@ impl Table {
         self.chain(STEER, "nat", InetHookNumber::PostRouting, STEER_PRIORITY);
         self.chain(GUARD, "filter", InetHookNumber::LocalIn, FILTER_PRIORITY);
         self.chain(HOLD, "filter", InetHookNumber::Forward, FILTER_PRIORITY);
+        self.chain(CATCH, "filter", InetHookNumber::PostRouting, CATCH_PRIORITY);
         for family in Family::ALL {
             let guarded: Vec<_> = ruleset
                 .guarded
@@ -86,13 +90,10 @@ impl Table {
             self.steer(steering);
         }
         for (out, ranges) in &ruleset.held_back {
-            for family in Family::ALL {
-                let of_family = ranges.iter().filter(|it| Family::of(it.first) == family);
-                let ranges: Vec<_> = of_family.copied().collect();
-                if !ranges.is_empty() {
-                    self.hold(family, out, &ranges);
-                }
-            }
+            self.drop_all(HOLD, out, ranges);
+        }
+        for (out, ranges) in &ruleset.sources {
+            self.drop_all(CATCH, out, ranges);
         }
     }
 
@@ -150,17 +151,29 @@ impl Table {
         self.rule(STEER, rule);
     }
 
-    fn hold(&mut self, family: Family, out: &str, ranges: &[Range]) {
-        let name = format!("{HOLD}{}", self.sets);
+    /// Drops what others send from these addresses and would leave by `out`.
+    fn drop_all(&mut self, chain: &str, out: &str, ranges: &[Range]) {
+        for family in Family::ALL {
+            let of_family = ranges.iter().filter(|it| Family::of(it.first) == family);
+            let ranges: Vec<_> = of_family.copied().collect();
+            if !ranges.is_empty() {
+                self.drop_family(chain, family, out, &ranges);
+            }
+        }
+    }
+
+    fn drop_family(&mut self, chain: &str, family: Family, out: &str, ranges: &[Range]) {
+        let name = format!("{chain}{}", self.sets);
         let elements = ranges.iter().flat_map(elements_of).collect();
         let mut shape = key_of(family);
         shape.push(SetAttribute::Flags(SetFlags::Interval));
         let id = self.set(&name, shape, elements);
         let mut rule: Vec<_> = is_family(family).into();
+        rule.extend(came_in());
         rule.extend(leaves_by(out));
         rule.extend(is_in_set(family, Field::Source, &name, id));
         rule.push(drop_it());
-        self.rule(HOLD, rule);
+        self.rule(chain, rule);
     }
 
     fn chain(&mut self, chain: &str, kind: &str, hook: InetHookNumber, priority: i32) {
