@@ -132,7 +132,7 @@ fn a_load_that_was_cut_short_is_finished_by_the_next_agent() {
     for link in probe_user::kernel::scan_links(&pins(node)).unwrap() {
         fs::remove_file(link.path).unwrap();
     }
-    set_entry(&pins(node).join("ASSIGNMENT"), &[0; 16]);
+    set_entry(&pins(node).join("ASSIGNMENT"), &[0; 32]);
     let _agent = start(node, "");
     let reply = wait_for_answer(&mut prober(&cluster));
     assert_ne!(reply.answer.incarnation, 0);
