@@ -10,6 +10,7 @@ mod clock;
 mod event;
 mod prober;
 mod registry;
+mod renewal;
 mod schedule;
 mod settings;
 mod stats;
@@ -19,6 +20,7 @@ mod window;
 
 pub use event::{Event, Transmit};
 pub use prober::Prober;
+pub use renewal::{Renewal, Right};
 pub use settings::ProbeSettings;
 pub use stats::{LAG_BOUNDS, Lag, ProberStats};
 pub use target::{Target, TargetError, TargetId};

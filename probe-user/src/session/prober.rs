@@ -9,6 +9,7 @@ use probe_ebpf::wire::probe::{Reply, ReplyError};
 
 use super::clock::WallClock;
 use super::registry::{Handle, Registry};
+use super::renewal::Renewal;
 use super::schedule::Schedule;
 use super::stats::Rejection;
 use super::target::{Queued, TargetState};
@@ -104,6 +105,16 @@ impl Prober {
         self.registry.remove(id);
     }
 
+    /// From a target's next probe on, has its probes extend the node's lease, or no longer.
+    ///
+    /// Returns when the newest reply arrived that a probe before echoed while it extended the lease;
+    /// `None`: none did, or there is no such target. Whatever those probes still do, by it the lease
+    /// lasts no longer than its time from then on.
+    pub fn set_renewal(&mut self, id: TargetId, renewal: Option<Renewal>) -> Option<Instant> {
+        let handle = self.registry.find(id)?;
+        self.registry.get_mut(handle)?.set_renewal(renewal)
+    }
+
     /// Ties wall time (since the Unix epoch) to the monotonic clock, for the timestamps in
     /// probes. Set it now and then, as clocks drift. No decision depends on it.
     pub fn set_wall_clock(&mut self, now: Instant, unix: Duration) {
@@ -151,7 +162,7 @@ impl Prober {
             received,
             self.settings.reply_window,
         )?;
-        let newest = target.note(from, &reply.answer)?;
+        let newest = target.note(at, from, &reply.answer)?;
         let target = target.id;
         Ok(Event::Reply {
             target,

@@ -8,6 +8,7 @@ use probe_ebpf::wire::NodeId;
 use probe_ebpf::wire::ntp::{NtpTime, UNKNOWN_ERROR};
 use probe_ebpf::wire::probe::{Answer, PROBE_LEN, Request};
 
+use super::renewal::Renewal;
 use super::stats::Rejection;
 use super::window::Window;
 use crate::keys::{NodeKey, NodeKeys};
@@ -105,6 +106,11 @@ pub(super) struct TargetState {
     paths: Vec<Path>,
     pub(super) window: Window,
     newest: Moment,
+    /// When the reply that told `newest` arrived.
+    newest_at: Option<Instant>,
+    renewal: Option<Renewal>,
+    /// When the newest reply arrived that was echoed in a probe that extends the lease.
+    renewed_to: Option<Instant>,
     /// The incarnation before the present one: a reply from it was overtaken by the node's reboot.
     superseded: Option<u64>,
     round: Round,
@@ -125,6 +131,9 @@ impl TargetState {
                 .collect(),
             window: Window::new(sequence),
             newest: Moment::default(),
+            newest_at: None,
+            renewal: None,
+            renewed_to: None,
             superseded: None,
             round: Round {
                 first_sequence: sequence,
@@ -202,19 +211,25 @@ impl TargetState {
         let address = self.paths.get(queued.path)?.address;
         let sequence = self.window.push(now, timestamp, address);
         self.round.left += 1;
+        let heard = self.newest_at;
+        let renewal = self.renewal.filter(|renewal| renewal.applies(heard));
+        if renewal.is_some() {
+            self.renewed_to = heard;
+        }
+        let renewal = renewal.as_ref();
         let request = Request {
             sequence,
             timestamp,
             error_estimate: UNKNOWN_ERROR,
             ssid: 0,
-            flags: 0,
+            flags: renewal.map_or(0, Renewal::flags),
             key_id: self.current.id,
-            lease_ms: 0,
+            lease_ms: renewal.map_or(0, Renewal::millis),
             node_id: self.node,
-            epoch_floor: 0,
+            epoch_floor: renewal.map_or(0, |renewal| renewal.floor),
             incarnation: self.newest.incarnation,
             node_time: self.newest.node_time,
-            prober: 0,
+            prober: renewal.map_or(0, Renewal::instance),
         };
         let payload = request.encode(&self.current.sip).to_bytes();
         Some((sequence, SocketAddr::new(address, port), payload))
@@ -234,6 +249,13 @@ impl TargetState {
         refused
     }
 
+    /// From its next probe on, has probes extend the lease, or no longer. Returns when the newest
+    /// reply arrived that any probe before echoed while it extended the lease.
+    pub(super) fn set_renewal(&mut self, renewal: Option<Renewal>) -> Option<Instant> {
+        self.renewal = renewal;
+        self.renewed_to
+    }
+
     /// The key of this node with this id.
     pub(super) fn key(&self, node: NodeId, id: u16) -> Option<SipKey> {
         let keys = [Some(&self.current), self.next.as_ref()];
@@ -245,7 +267,12 @@ impl TargetState {
     }
 
     /// Notes what an authentic, timely reply says. Whether it is the node's latest word.
-    pub(super) fn note(&mut self, from: IpAddr, answer: &Answer) -> Result<bool, Rejection> {
+    pub(super) fn note(
+        &mut self,
+        at: Instant,
+        from: IpAddr,
+        answer: &Answer,
+    ) -> Result<bool, Rejection> {
         let moment = Moment {
             incarnation: answer.incarnation,
             node_time: answer.node_time,
@@ -262,7 +289,7 @@ impl TargetState {
         if moment.incarnation != self.newest.incarnation && self.newest.incarnation != 0 {
             self.superseded = Some(self.newest.incarnation);
         }
-        self.newest = moment;
+        (self.newest, self.newest_at) = (moment, Some(at));
         Ok(true)
     }
 }

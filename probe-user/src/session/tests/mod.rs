@@ -2,6 +2,7 @@
 
 mod matching;
 mod model;
+mod renewals;
 mod rounds;
 mod scale;
 mod world;
