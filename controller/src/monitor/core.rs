@@ -8,6 +8,7 @@ use probe_user::session::{Event, ProbeSettings, Prober, SocketStats, TargetId};
 use prometheus_client::metrics::histogram::Histogram;
 
 use super::board::Cell;
+use super::leases::Leases;
 use super::{Board, NodeSpec, Notice, Reading, Record};
 use crate::api::{self, Timestamp, milliseconds};
 use crate::consumers::Consumers;
@@ -43,6 +44,7 @@ pub struct Monitor {
     pub(super) names: HashMap<String, NodeIndex>,
     /// What an earlier controller recorded of nodes whose monitoring has not begun yet.
     pub(super) records: HashMap<String, Record>,
+    pub(super) leases: Leases,
     pub(super) board: Arc<Board>,
     pub(super) consumers: Consumers,
     round_trips: Histogram,
@@ -82,6 +84,7 @@ impl Monitor {
             free: Vec::new(),
             names: HashMap::new(),
             records,
+            leases: Leases::default(),
             board,
             consumers,
             round_trips,

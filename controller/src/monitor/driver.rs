@@ -2,11 +2,13 @@
 //! the process does. Nothing here blocks but the wait for the next datagram or round.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
-use probe_user::session::{ProbeSocket, SocketError, Waker};
+use probe_user::session::{ProbeSocket, Renewal, SocketError, Waker};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
@@ -26,8 +28,12 @@ pub enum DriverError {
     Panicked(String),
 }
 
+/// By node: when the newest reply arrived that was echoed in a probe that extended its lease.
+pub type Echoed = BTreeMap<String, Instant>;
+
 enum Command {
     Apply(Vec<NodeSpec>),
+    Renew(BTreeMap<String, Renewal>, oneshot::Sender<Echoed>),
     Stop,
 }
 
@@ -42,6 +48,14 @@ impl Control {
     /// See [`Monitor::apply`].
     pub fn apply(&self, specs: Vec<NodeSpec>) {
         self.send(Command::Apply(specs));
+    }
+
+    /// See [`Monitor::renew`]. The answer comes once no probe will ask what was asked before; never,
+    /// if the monitor has ended.
+    pub fn renew(&self, renewals: BTreeMap<String, Renewal>) -> oneshot::Receiver<Echoed> {
+        let (sender, echoed) = oneshot::channel();
+        self.send(Command::Renew(renewals, sender));
+        echoed
     }
 
     /// Ends it; [`Running::ended`] says when that is done.
@@ -137,6 +151,10 @@ impl Driver {
             loop {
                 match self.commands.try_recv() {
                     Ok(Command::Apply(specs)) => self.monitor.apply(Reading::take(), specs),
+                    Ok(Command::Renew(renewals, echoed)) => {
+                        // Whoever asked may have lost interest.
+                        let _ = echoed.send(self.monitor.renew(renewals));
+                    }
                     Ok(Command::Stop) | Err(mpsc::TryRecvError::Disconnected) => {
                         self.report();
                         return Ok(());

@@ -6,6 +6,7 @@
 mod board;
 mod core;
 pub mod driver;
+mod leases;
 mod nodes;
 mod view;
 

@@ -108,14 +108,15 @@ impl Monitor {
                     .map(|address| (*address, spec.name.as_str()))
             })
             .collect();
-        for (index, slot) in self.slots.iter().enumerate() {
-            let Some(spec) = slot.as_ref().map(|slot| &slot.spec) else {
-                continue;
-            };
+        let moves = |(index, slot): (usize, &Option<Slot>)| {
+            let spec = &slot.as_ref()?.spec;
             let moves = |address| owners.get(address).is_some_and(|owner| *owner != spec.name);
-            if spec.addresses.iter().any(moves) {
-                self.prober.remove(target_of(NodeIndex(index as u32)));
-            }
+            let any = spec.addresses.iter().any(moves);
+            any.then_some(NodeIndex(index as u32))
+        };
+        let moving: Vec<NodeIndex> = self.slots.iter().enumerate().filter_map(moves).collect();
+        for index in moving {
+            self.stop_probing(index);
         }
     }
 
@@ -165,7 +166,7 @@ impl Monitor {
     }
 
     fn end(&mut self, now: Reading, index: NodeIndex) {
-        self.prober.remove(target_of(index));
+        self.stop_probing(index);
         self.health.end(now.instant, index);
         self.settle(index);
         self.publish(now, index);
@@ -181,7 +182,7 @@ impl Monitor {
             return;
         };
         if self.settings.health.timeout.is_zero() || spec.addresses.is_empty() {
-            self.prober.remove(target_of(index));
+            self.stop_probing(index);
             return;
         }
         let target = Target {
@@ -193,6 +194,7 @@ impl Monitor {
             .prober
             .insert(now.instant, target_of(index), target)
             .err();
+        self.ask_for_lease(index);
         if let Some(slot) = self.slot(index) {
             let node = slot.spec.name.clone();
             slot.cell.lock().not_probed = failed.map(|error| error.to_string());

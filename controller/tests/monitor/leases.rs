@@ -1,0 +1,80 @@
+//! Whose leases the probes extend.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use probe_user::session::{Renewal, Right};
+
+use crate::world::{HEALTHY, PERIOD, ROUND_TRIP, World};
+
+fn renew(world: &mut World, nodes: &[&str]) -> BTreeMap<String, Instant> {
+    let renewal = Renewal {
+        right: Right::Controller,
+        floor: 1,
+        time: Duration::from_secs(1),
+        since: world.now.instant - Duration::from_secs(60),
+    };
+    let renewals = nodes.iter().map(|&node| (node.to_owned(), renewal));
+    world.monitor.renew(renewals.collect())
+}
+
+/// `n1`, which has answered for a while, with its lease extended. Its first answer is the last one
+/// before `until`.
+fn renewed_node() -> (World, controller::consumers::Consumer) {
+    let (mut world, consumer) = World::watching(&[("n1", &["10.0.0.1"])]);
+    world.answer_as("10.0.0.1", HEALTHY);
+    world.run(PERIOD);
+    assert!(renew(&mut world, &["n1"]).is_empty());
+    world.run(4 * PERIOD);
+    (world, consumer)
+}
+
+#[test]
+fn the_newest_reply_that_was_echoed_is_told_when_a_renewal_changes() {
+    let (mut world, _consumer) = renewed_node();
+    let end = world.now.instant;
+    let echoed = renew(&mut world, &["n1"])["n1"];
+    // The reply of the last round was not echoed yet.
+    assert!(echoed < end - ROUND_TRIP && echoed + 2 * PERIOD > end - ROUND_TRIP);
+}
+
+#[test]
+fn a_silent_node_is_not_renewed_any_further() {
+    let (mut world, _consumer) = renewed_node();
+    world.cut("10.0.0.1");
+    let cut = world.now.instant;
+    world.run(10 * PERIOD);
+    assert!(renew(&mut world, &[])["n1"] <= cut + ROUND_TRIP);
+}
+
+#[test]
+fn what_was_echoed_to_a_node_is_known_when_the_node_is_gone() {
+    let (mut world, _consumer) = renewed_node();
+    world.configure(&[]);
+    assert!(renew(&mut world, &[]).contains_key("n1"));
+}
+
+#[test]
+fn what_was_echoed_to_a_node_is_known_when_its_address_goes_to_another() {
+    let (mut world, _consumer) = renewed_node();
+    world.configure(&[("n1", &["10.0.0.2"]), ("n2", &["10.0.0.1"])]);
+    assert!(renew(&mut world, &[]).contains_key("n1"));
+}
+
+#[test]
+fn a_node_that_comes_later_is_renewed_from_the_beginning() {
+    let (mut world, _consumer) = World::watching(&[]);
+    renew(&mut world, &["n1"]);
+    world.configure(&[("n1", &["10.0.0.1"])]);
+    world.answer_as("10.0.0.1", HEALTHY);
+    world.run(4 * PERIOD);
+    assert!(renew(&mut world, &["n1"]).contains_key("n1"));
+}
+
+#[test]
+fn nodes_that_nobody_named_are_not_renewed() {
+    let (mut world, _consumer) = renewed_node();
+    renew(&mut world, &[]);
+    world.run(4 * PERIOD);
+    assert!(renew(&mut world, &[]).is_empty());
+}
