@@ -7,6 +7,7 @@
 mod damping;
 mod gateway;
 mod guard;
+mod lease;
 mod output;
 mod placement;
 mod planner;
@@ -17,6 +18,7 @@ mod together;
 pub use self::damping::DampingSettings;
 pub use self::gateway::Gateway;
 pub use self::guard::GuardSettings;
+pub use self::lease::{Fencing, Renewals};
 pub use self::output::{Cause, Event, Output, Phase};
 pub use self::planner::{NodeConfig, Observation, Planner, PlannerSettings};
 pub use self::pool::{Pool, PoolError};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use probe_user::egress::Desired;
 use serde::{Deserialize, Serialize};
 
-use super::Record;
+use super::{Record, Renewals};
 
 /// Why an egress IP leaves its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -58,8 +58,8 @@ impl fmt::Display for Cause {
 pub enum Phase {
     /// The owner is asked to release the address; of one that is gone nobody asks.
     Revoke,
-    /// Until the owner cannot use the address any more, whatever it does. Without a fence nothing
-    /// can make sure of that: the step is passed at once.
+    /// Until the owner cannot use the address any more, whatever it does: its agent confirms, or its
+    /// lease ends. Without a fence nothing can make sure of that: the step is passed at once.
     Safe,
     /// The new owner is being recorded.
     Record,
@@ -95,6 +95,9 @@ pub enum Output {
         /// The whole set, and its assignment epoch.
         desired: Desired,
     },
+    /// Have the prober extend these leases, and no others, then say so with
+    /// [`handle_renewed`](super::Planner::handle_renewed).
+    Renew(Renewals),
     /// Tell people.
     Event(Event),
 }

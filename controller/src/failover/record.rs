@@ -21,6 +21,12 @@ pub struct Record {
     pub addresses: BTreeMap<IpAddr, AddressRecord>,
     /// The assignment epoch of each node, as of which it may have been told.
     pub epochs: BTreeMap<String, u64>,
+    /// Of each node, the oldest applied epoch for which its lease is extended; none: 0.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub floors: BTreeMap<String, u64>,
+    /// The longest lease that may be running, ms; 0: none is.
+    #[serde(default)]
+    pub lease_ms: u64,
     /// Nodes that are drained on purpose.
     #[serde(default)]
     pub drained: BTreeSet<String>,

@@ -238,6 +238,7 @@ impl Egress {
                     lock(&self.planner).handle_failure(&node, &error.to_string());
                 }
             }
+            Output::Renew(_) => {}
             Output::Event(event) => {
                 log_event(&event);
                 self.metrics.count(&event);

@@ -160,6 +160,7 @@ impl Settings {
             false => timeout.saturating_sub(period * 5 / 4),
         };
         PlannerSettings {
+            fencing: crate::failover::Fencing::None,
             enabled: self.failover.enabled,
             failback: self.failover.failback.0,
             settle: timeout + 2 * period,

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
 mod candidates;
+mod fencing;
 mod guard;
 mod moves;
 mod ovn_kubernetes;

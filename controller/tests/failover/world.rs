@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use controller::clock::Reading;
 use controller::failover::{
-    DampingSettings, Event, Gateway, GuardSettings, NodeConfig, Observation, Output, Planner,
-    PlannerSettings, Pool, Record,
+    DampingSettings, Event, Fencing, Gateway, GuardSettings, NodeConfig, Observation, Output,
+    Planner, PlannerSettings, Pool, Record, Renewals,
 };
 use controller::health::State;
 use probe_user::egress::{AddressReport, AddressState, Desired, EgressIp};
@@ -28,6 +28,7 @@ pub(crate) const SETTINGS: PlannerSettings = PlannerSettings {
         hold: Duration::from_secs(30),
         hold_max: Duration::from_secs(600),
     },
+    fencing: Fencing::None,
 };
 
 pub(crate) struct World {
@@ -42,6 +43,10 @@ pub(crate) struct World {
     pub(crate) mute: BTreeSet<String>,
     /// Records are not made durable.
     pub(crate) disk_is_stuck: bool,
+    /// What the prober was told of leases last.
+    pub(crate) renewals: Option<Renewals>,
+    /// By node: when the newest reply came that its lease was extended by.
+    pub(crate) echoed: BTreeMap<String, Instant>,
     nodes: BTreeMap<String, NodeConfig>,
     /// The state of each node, and since when.
     states: BTreeMap<String, (State, SystemTime)>,
@@ -61,6 +66,8 @@ impl World {
             record: None,
             mute: BTreeSet::new(),
             disk_is_stuck: false,
+            renewals: None,
+            echoed: BTreeMap::new(),
             nodes: BTreeMap::new(),
             states: BTreeMap::new(),
         }
@@ -109,6 +116,10 @@ impl World {
 
     /// The node gets into a state; nothing is decided yet.
     pub(crate) fn observe(&mut self, node: &str, state: State) {
+        let is_renewed = |renewals: &Renewals| renewals.floors.contains_key(node);
+        if state != State::Unreachable && self.renewals.as_ref().is_some_and(is_renewed) {
+            self.echoed.insert(node.to_owned(), self.now.instant);
+        }
         let (before, since) = self
             .states
             .entry(node.to_owned())
@@ -193,6 +204,10 @@ impl World {
                 assert!(epoch > told.epoch, "{node}: {epoch} after {}", told.epoch);
                 *told = desired;
                 self.confirm(&node);
+            }
+            Output::Renew(renewals) => {
+                self.planner.handle_renewed(&self.echoed);
+                self.renewals = Some(renewals);
             }
             Output::Event(event) => self.events.push(event),
         }

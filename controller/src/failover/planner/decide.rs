@@ -8,9 +8,10 @@ use probe_user::egress::Claim;
 
 use super::Planner;
 use super::seating::Seating;
-use super::state::{Address, Move, Node, Stage};
+use super::state::{Address, Leaving, Move, Node, Stage};
 use crate::clock::Reading;
 use crate::failover::guard::{Sign, Verdict};
+use crate::failover::lease::Safety;
 
 use crate::failover::{Cause, Event, Output, Phase};
 use crate::health::State;
@@ -58,6 +59,7 @@ impl Planner {
             let homeless = self.release_addresses(now, &mut seating);
             self.place(now, &mut seating, homeless);
             self.number();
+            self.renew(now.instant);
             self.wake = self.find_wake(now.instant);
         }
         self.record(now);
@@ -107,13 +109,23 @@ impl Planner {
                 continue;
             };
             match step {
-                Step::Ask(owner, cause) => {
+                Step::Revoke(owner, cause) => {
                     let from = Some(owner.clone());
-                    let leaving = Move::begin(now.instant, Phase::Revoke, from, Some(cause));
-                    address.stage = Stage::Leaving(leaving, cause);
+                    let step = Move::begin(now.instant, Phase::Revoke, from, Some(cause));
+                    address.stage = Stage::Leaving(Leaving {
+                        step,
+                        cause,
+                        epoch: None,
+                    });
                     self.stale.insert(owner);
                 }
                 Step::Part(owner, cause) => {
+                    if let Stage::Leaving(Leaving {
+                        epoch: Some(epoch), ..
+                    }) = address.stage
+                    {
+                        self.leases.raise(&owner, epoch);
+                    }
                     self.stale.extend(address.holder().cloned());
                     address.part(now, owner, cause);
                     self.dirty = true;
@@ -143,22 +155,25 @@ impl Planner {
             return settles_at.is_none_or(|at| at <= now).then_some(Step::Place);
         };
         let release = self.release(owner);
-        if let Stage::Leaving(_, cause) = address.stage {
-            let safe = release == Release::AtOnce || self.has_released(owner, ip);
+        if let Stage::Leaving(Leaving { cause, .. }) = address.stage {
+            let safe = self.is_gone(now, address) || self.has_released(owner, ip);
             return safe.then(|| Step::Part(owner.clone(), cause));
         }
         let cause = self.cause(now, address)?;
         match release {
+            Release::AtOnce if self.leases.is_fenced() => Some(Step::Revoke(owner.clone(), cause)),
             Release::AtOnce => Some(Step::Part(owner.clone(), cause)),
             Release::Ask if cause.needs_target() => {
                 let seats = &mut seating.of(self, &address.gateway).seats;
                 let wish = address.home.as_deref().filter(|_| cause == Cause::Failback);
                 let found = seats.reserve(owner, wish);
-                found.then(|| Step::Ask(owner.clone(), cause))
+                found.then(|| Step::Revoke(owner.clone(), cause))
             }
-            Release::Ask => Some(Step::Ask(owner.clone(), cause)),
+            Release::Ask => Some(Step::Revoke(owner.clone(), cause)),
             // Nobody waits for it: whenever its agent is back is soon enough, and not too soon.
-            Release::Wait(_) if cause == Cause::Withdrawn => Some(Step::Ask(owner.clone(), cause)),
+            Release::Wait(_) if cause == Cause::Withdrawn => {
+                Some(Step::Revoke(owner.clone(), cause))
+            }
             Release::Wait(_) => None,
         }
     }
@@ -212,6 +227,18 @@ impl Planner {
         }
     }
 
+    /// Whether the owner of a leaving address cannot use it any more, whatever its agent says.
+    fn is_gone(&self, now: Instant, address: &Address) -> bool {
+        let release = address.owner.as_deref().map(|owner| self.release(owner));
+        match self.leases.is_fenced() {
+            false => release == Some(Release::AtOnce),
+            true => {
+                let is_over = self.safe_at(address).is_some_and(|at| at <= now);
+                is_over && release != Some(Release::Wait(Wait::Held))
+            }
+        }
+    }
+
     /// Whether the owner's agent has confirmed that it does not hold the address.
     fn has_released(&self, owner: &str, ip: IpAddr) -> bool {
         let confirmed = |node: &Node| {
@@ -238,6 +265,65 @@ impl Planner {
         }
     }
 
+    /// From whoever has lost an address and cannot be asked for it, the right to use it is taken: its
+    /// lease is extended no more until it has applied that.
+    fn renew(&mut self, now: Instant) {
+        for address in self.addresses.values_mut() {
+            let (Some(owner), Stage::Leaving(leaving)) = (&address.owner, &mut address.stage)
+            else {
+                continue;
+            };
+            let epoch = self.nodes.get(owner).map(|node| node.epoch);
+            leaving.epoch = leaving.epoch.or(epoch);
+        }
+        self.leases.pass(now);
+        if !self.leases.is_fenced() {
+            return;
+        }
+        let ips: Vec<IpAddr> = self.addresses.keys().copied().collect();
+        for ip in ips {
+            self.fence(now, ip);
+        }
+        let owners = self.addresses.values().filter_map(|it| it.owner.as_ref());
+        let candidates = self.candidates.values().flatten();
+        let renewals = self.leases.renewals(owners.chain(candidates));
+        self.outputs.extend(renewals.map(Output::Renew));
+    }
+
+    /// When the owner of a leaving address cannot use it any more, as far as that is known.
+    fn safe_at(&self, address: &Address) -> Option<Instant> {
+        let Stage::Leaving(Leaving { epoch, .. }) = address.stage else {
+            return None;
+        };
+        match self.leases.safety(address.owner.as_deref()?, epoch?) {
+            Safety::At(at) => Some(at),
+            Safety::Unknown => None,
+        }
+    }
+
+    fn fence(&mut self, now: Instant, ip: IpAddr) {
+        let address = self.addresses.get(&ip);
+        let owner = address.and_then(|address| address.owner.clone());
+        let Some(owner) = owner.filter(|owner| self.release(owner) == Release::AtOnce) else {
+            return;
+        };
+        let stage = self
+            .addresses
+            .get_mut(&ip)
+            .map(|address| &mut address.stage);
+        if let Some(Stage::Leaving(Leaving {
+            step,
+            epoch: Some(epoch),
+            ..
+        })) = stage
+        {
+            if step.phase == Phase::Revoke {
+                step.enter(now, Phase::Safe);
+            }
+            self.leases.raise(&owner, *epoch);
+        }
+    }
+
     fn find_wake(&self, now: Instant) -> Option<Instant> {
         let damped = self.nodes.values().filter_map(|node| {
             let hold = node.damping.hold()?;
@@ -253,15 +339,23 @@ impl Planner {
             .filter(|node| node.present && node.state == State::Unknown);
         let settling = settling.map(|node| node.appeared + self.settings.settle);
         let guard = self.guard.next_wake(&self.settings.guard);
-        let wakes = damped.chain(failback).chain(settling).chain(guard);
+        let safe = self
+            .addresses
+            .values()
+            .filter_map(|address| self.safe_at(address));
+        let wakes = damped
+            .chain(failback)
+            .chain(settling)
+            .chain(guard)
+            .chain(safe);
         wakes.filter(|at| *at > now).min()
     }
 }
 
 /// The next step for one address.
 enum Step {
-    /// Its owner is asked to release it.
-    Ask(Arc<str>, Cause),
+    /// Its owner is to release it.
+    Revoke(Arc<str>, Cause),
     /// It has left its owner, safely.
     Part(Arc<str>, Cause),
     /// It has no owner, and may get one.
@@ -272,13 +366,15 @@ impl Address {
     /// Leaves its owner: revoked and safe. The record follows, be it of nobody.
     fn part(&mut self, now: Reading, owner: Arc<str>, cause: Cause) {
         let mut parting = match std::mem::replace(&mut self.stage, Stage::Settled) {
-            Stage::Leaving(leaving, _) => leaving,
+            Stage::Leaving(leaving) => leaving.step,
             Stage::Settled | Stage::Arriving(_) => {
                 Move::begin(now.instant, Phase::Revoke, Some(owner.clone()), Some(cause))
             }
         };
-        parting.enter(now.instant, Phase::Safe);
-        // Without a fence nothing tells when a node that cannot be asked is safe.
+        // Whoever confirms is safe at once; so, without a fence, is who cannot be asked.
+        if parting.phase == Phase::Revoke {
+            parting.enter(now.instant, Phase::Safe);
+        }
         parting.enter(now.instant, Phase::Record);
         self.owner = None;
         self.since = now.wall;

@@ -17,6 +17,7 @@ use probe_user::egress::AddressReport;
 use self::state::{Address, Node};
 use super::damping::Damping;
 use super::guard::Guard;
+use super::lease::{Fencing, Leases};
 use super::{DampingSettings, Event, Gateway, GuardSettings, Output, Record};
 use crate::clock::Reading;
 use crate::health::State;
@@ -36,6 +37,8 @@ pub struct PlannerSettings {
     pub guard: GuardSettings,
     /// When a node is damped.
     pub damping: DampingSettings,
+    /// How it is made sure that nobody else uses an address.
+    pub fencing: Fencing,
 }
 
 /// A node as it is configured.
@@ -71,6 +74,7 @@ pub struct Planner {
     nodes: BTreeMap<Arc<str>, Node>,
     addresses: BTreeMap<IpAddr, Address>,
     guard: Guard,
+    leases: Leases,
     term: u32,
     /// The last epoch given in this term, without the term.
     counter: u32,
@@ -97,6 +101,7 @@ impl Planner {
             nodes: BTreeMap::new(),
             addresses: BTreeMap::new(),
             guard: Guard::default(),
+            leases: Leases::new(settings.fencing, Duration::ZERO),
             term: 0,
             counter: 0,
             claimed: false,
@@ -113,6 +118,11 @@ impl Planner {
     /// counts as told.
     pub fn restore(&mut self, now: Reading, record: &Record) {
         (self.term, self.version) = (record.term, record.version);
+        let lease = Duration::from_millis(record.lease_ms);
+        self.leases = Leases::new(self.settings.fencing, lease);
+        for (name, floor) in &record.floors {
+            self.leases.restore(Arc::from(name.as_str()), *floor);
+        }
         for name in record.epochs.keys().chain(&record.drained) {
             let node = self.node_entry(now.instant, name);
             node.drained = record.drained.contains(name);
@@ -229,10 +239,15 @@ impl Planner {
         epoch: u64,
         reports: &[AddressReport],
     ) {
+        let Some((name, _)) = self.nodes.get_key_value(node) else {
+            return;
+        };
+        let name = name.clone();
         let Some(known) = self.nodes.get_mut(node) else {
             return;
         };
         known.failure = None;
+        self.leases.confirm(&name, now.instant);
         known.confirmed = known.confirmed.max(epoch);
         if epoch != known.told {
             return;
@@ -254,6 +269,12 @@ impl Planner {
         }
     }
 
+    /// Takes note that leases are extended as was last said, and, by node, when the newest reply came
+    /// by which they had been extended before.
+    pub fn handle_renewed(&mut self, echoed: &BTreeMap<String, Instant>) {
+        self.leases.handle_renewed(echoed);
+    }
+
     /// Takes note that an agent could not be told.
     pub fn handle_failure(&mut self, node: &str, error: &str) {
         if let Some(node) = self.nodes.get_mut(node) {
@@ -265,6 +286,9 @@ impl Planner {
     pub fn handle_recorded(&mut self, now: Reading, version: u64) {
         if self.recording == Some(version) {
             self.recording = None;
+            if self.claimed {
+                self.leases.begin_term(now.instant);
+            }
             self.tell(now);
         }
     }

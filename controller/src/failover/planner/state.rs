@@ -100,9 +100,18 @@ pub(super) enum Stage {
     /// It stays where it is.
     Settled,
     /// Its owner is to release it: whoever takes over is chosen after that.
-    Leaving(Move, Cause),
+    Leaving(Leaving),
     /// It was given to its owner, who is being told.
     Arriving(Move),
+}
+
+/// An address that its owner is to release.
+#[derive(Clone, Debug)]
+pub(super) struct Leaving {
+    pub(super) step: Move,
+    pub(super) cause: Cause,
+    /// The owner's first epoch without it; `None`: not given yet.
+    pub(super) epoch: Option<u64>,
 }
 
 /// A move under way.
@@ -172,8 +181,12 @@ impl Address {
         } = recorded.clone();
         let owner: Option<Arc<str>> = owner.map(Arc::from);
         let leave = |cause| {
-            let leaving = Move::begin(now, Phase::Revoke, owner.clone(), Some(cause));
-            Stage::Leaving(leaving, cause)
+            let step = Move::begin(now, Phase::Revoke, owner.clone(), Some(cause));
+            Stage::Leaving(Leaving {
+                step,
+                cause,
+                epoch: None,
+            })
         };
         Self {
             gateway,
@@ -190,7 +203,7 @@ impl Address {
 
     pub(super) fn recorded(&self) -> AddressRecord {
         let releasing = match self.stage {
-            Stage::Leaving(_, cause) => Some(cause),
+            Stage::Leaving(Leaving { cause, .. }) => Some(cause),
             Stage::Settled | Stage::Arriving(_) => None,
         };
         AddressRecord {

@@ -86,6 +86,12 @@ impl Planner {
                     Some((name, damping))
                 })
                 .collect(),
+            floors: nodes()
+                .map(|(name, _)| (self.leases.floor(&name), name))
+                .filter(|(floor, _)| *floor != 0)
+                .map(|(floor, name)| (name, floor))
+                .collect(),
+            lease_ms: self.leases.longest().as_millis() as u64,
             drained: nodes()
                 .filter(|(_, node)| node.drained)
                 .map(|(name, _)| name)
@@ -183,5 +189,7 @@ impl Planner {
             .collect();
         self.nodes
             .retain(|name, node| !node.is_done() || owners.contains(name));
+        let nodes = &self.nodes;
+        self.leases.retain(|name| nodes.contains_key(name));
     }
 }

@@ -9,8 +9,9 @@ use probe_user::settings::HumanDuration;
 
 use super::Planner;
 use super::decide::{Release, Wait};
-use super::state::{Address, Node, Stage};
+use super::state::{Address, Leaving, Node, Stage};
 use crate::api::{self, ReportState, Timestamp};
+use crate::failover::lease::Safety;
 use crate::failover::{Cause, Gateway, Phase};
 use crate::health::State;
 
@@ -21,7 +22,7 @@ impl Planner {
         api::GatewayList {
             failover: api::Failover {
                 enabled: self.settings.enabled,
-                fencing: "none".to_owned(),
+                fencing: self.settings.fencing.as_str().to_owned(),
                 term: self.term,
                 held: self.guard.is_holding().then(|| Wait::Held.sentence()),
                 recording: self.recording.is_some(),
@@ -75,11 +76,12 @@ impl Planner {
     fn why_held(&self, now: Instant, address: &Address) -> Option<String> {
         let owner = address.owner.as_deref()?;
         let (cause, asked) = match address.stage {
-            Stage::Leaving(_, cause) => (cause, true),
+            Stage::Leaving(Leaving { cause, .. }) => (cause, true),
             Stage::Settled | Stage::Arriving(_) => (self.cause(now, address)?, false),
         };
         let why = match self.release(owner) {
             _ if !self.settings.enabled => "failover is disabled".to_owned(),
+            _ if address.phase() == Some(Phase::Safe) => self.why_unsafe(now, owner, address),
             Release::Wait(wait) => wait.sentence(),
             Release::Ask if asked => {
                 match self.nodes.get(owner).and_then(|node| node.failure.as_ref()) {
@@ -98,6 +100,22 @@ impl Planner {
             "it leaves {owner} ({}), but {why}",
             cause.sentence()
         ))
+    }
+
+    /// Why the owner may still use an address that it was to release.
+    fn why_unsafe(&self, now: Instant, owner: &str, address: &Address) -> String {
+        let Stage::Leaving(Leaving { epoch, .. }) = address.stage else {
+            return "it is on its way".to_owned();
+        };
+        match epoch.map(|epoch| self.leases.safety(owner, epoch)) {
+            Some(Safety::At(at)) => {
+                let left = at.saturating_duration_since(now).as_secs_f64();
+                format!("{owner} confirms nothing, and its lease may last for {left:.1} s more")
+            }
+            Some(Safety::Unknown) | None => {
+                format!("{owner} confirms nothing, and its lease is still being extended")
+            }
+        }
     }
 
     fn why_unassigned(&self, now: Instant, address: &Address) -> String {
@@ -241,7 +259,7 @@ impl Address {
     fn phase(&self) -> Option<Phase> {
         match &self.stage {
             Stage::Settled => None,
-            Stage::Leaving(step, _) | Stage::Arriving(step) => Some(step.phase),
+            Stage::Leaving(Leaving { step, .. }) | Stage::Arriving(step) => Some(step.phase),
         }
     }
 }
