@@ -88,6 +88,12 @@ impl Leases {
         self.fencing.lease().is_some()
     }
 
+    /// How long a lease lasts, ms; 0: there is none.
+    pub(super) fn lease_ms(&self) -> u32 {
+        let lease = self.fencing.lease().unwrap_or_default();
+        lease.as_millis().try_into().unwrap_or(u32::MAX)
+    }
+
     /// The longest lease that may be running anywhere: what the next controller has to reckon with.
     pub(super) const fn longest(&self) -> Duration {
         self.longest

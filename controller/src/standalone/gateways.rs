@@ -12,7 +12,8 @@ use serde::de::{Deserializer, Error as _};
 
 use super::Settings;
 use crate::failover::{
-    DampingSettings, Gateway, GuardSettings, PlannerSettings, Pool, check_gateways, share_sources,
+    DampingSettings, Fencing, Gateway, GuardSettings, PlannerSettings, Pool, check_gateways,
+    share_sources,
 };
 
 /// A gateway as the file gives it.
@@ -114,11 +115,19 @@ impl Default for Damping {
 /// How it is made sure that an old owner is silent.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub enum Fencing {
+pub enum FencingChoice {
     /// It is not: addresses move as soon as their owner is UNREACHABLE.
     #[default]
     None,
+    /// By a lease that the controller alone extends: without a controller nobody uses an address for
+    /// longer than that.
+    Strict,
 }
+
+/// How long a lease lasts unless the file says it: long enough to restart the controller.
+const STRICT_LEASE: Duration = Duration::from_secs(10);
+/// The longest lease: a move may have to wait for as long.
+const LONGEST_LEASE: Duration = Duration::from_secs(600);
 
 impl Settings {
     /// The gateways.
@@ -160,7 +169,6 @@ impl Settings {
             false => timeout.saturating_sub(period * 5 / 4),
         };
         PlannerSettings {
-            fencing: crate::failover::Fencing::None,
             enabled: self.failover.enabled,
             failback: self.failover.failback.0,
             settle: timeout + 2 * period,
@@ -175,7 +183,22 @@ impl Settings {
                 hold: hold.0,
                 hold_max: hold_max.0,
             },
+            fencing: self.fencing(),
         }
+    }
+
+    /// Without monitoring nobody would extend a lease.
+    fn fencing(&self) -> Fencing {
+        match self.fencing {
+            FencingChoice::Strict if !self.timeout().is_zero() => Fencing::Strict {
+                lease: self.lease(),
+            },
+            FencingChoice::Strict | FencingChoice::None => Fencing::None,
+        }
+    }
+
+    fn lease(&self) -> Duration {
+        self.lease.map_or(STRICT_LEASE, |lease| lease.0)
     }
 
     pub(super) fn check_failover(&self) -> Result<(), Invalid> {
@@ -185,6 +208,14 @@ impl Settings {
         if hold > hold_max {
             let accepted = format!("must not be more than failover.damping.hold_max ({hold_max})");
             return Err(Invalid::new("failover.damping.hold", hold, accepted));
+        }
+        // A lease has to outlast the silence that is not worth a move.
+        let shortest = self.timeout() + 2 * self.period();
+        let lease = HumanDuration(self.lease());
+        if self.fencing == FencingChoice::Strict && !(shortest..=LONGEST_LEASE).contains(&lease.0) {
+            let (shortest, longest) = (HumanDuration(shortest), HumanDuration(LONGEST_LEASE));
+            let accepted = format!("must be from timeout + 2 periods ({shortest}) to {longest}");
+            return Err(Invalid::new("lease", lease, accepted));
         }
         if self.control.port == 0 {
             return Err(Invalid::new(
@@ -363,6 +394,31 @@ mod tests {
             error.contains("quorum") && error.contains("none"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_lease_outlasts_the_timeout() {
+        let refused = refusal("fencing = 'strict'\nlease = '1200ms'");
+        assert!(
+            refused.contains("`lease`") && refused.contains("1s 400ms"),
+            "{refused}"
+        );
+        let text = "fencing = 'strict'\nlease = '1400ms'";
+        settings(text).validate().unwrap();
+        let lease = Duration::from_millis(1400);
+        assert_eq!(settings(text).planner().fencing, Fencing::Strict { lease });
+    }
+
+    #[test]
+    fn a_strict_lease_is_long_enough_to_restart_the_controller_by_default() {
+        let lease = settings("fencing = 'strict'").planner().fencing.lease();
+        assert_eq!(lease, Some(Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn without_monitoring_there_is_no_fence() {
+        let settings = settings("timeout = '0s'\nfencing = 'strict'");
+        assert_eq!(settings.planner().fencing, Fencing::None);
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod web;
 pub mod keygen;
 
 pub use self::control::ControlSettings;
-pub use self::gateways::{Damping, Failback, FailoverSettings, Fencing, GatewaySettings};
+pub use self::gateways::{Damping, Failback, FailoverSettings, FencingChoice, GatewaySettings};
 pub use self::nodes::{NodesError, Problem, Resolved, resolve};
 pub use self::publish::{GrpcSettings, ServiceSettings};
 pub use self::reload::ConfigError;

@@ -12,7 +12,7 @@ use probe_user::settings::{HumanDuration, Invalid, Validate};
 use serde::Deserialize;
 
 use super::control::ControlSettings;
-use super::gateways::{FailoverSettings, Fencing, GatewaySettings};
+use super::gateways::{FailoverSettings, FencingChoice, GatewaySettings};
 use super::publish::{GrpcSettings, ServiceSettings, check_services};
 use crate::health::HealthSettings;
 use crate::monitor::MonitorSettings;
@@ -58,7 +58,9 @@ pub struct Settings {
     /// By which rules egress IPs move.
     pub failover: FailoverSettings,
     /// How it is made sure that an old owner is silent.
-    pub fencing: Fencing,
+    pub fencing: FencingChoice,
+    /// How long a lease lasts; `None`: the default of how it is fenced.
+    pub lease: Option<HumanDuration>,
     /// The control channel to the agents.
     pub control: ControlSettings,
     /// The gRPC interface.
@@ -151,7 +153,8 @@ impl Default for Settings {
             nodes: Vec::new(),
             gateways: Vec::new(),
             failover: FailoverSettings::default(),
-            fencing: Fencing::default(),
+            fencing: FencingChoice::default(),
+            lease: None,
             control: ControlSettings::default(),
             grpc: GrpcSettings::default(),
             services: Vec::new(),

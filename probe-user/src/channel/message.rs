@@ -110,6 +110,7 @@ impl From<Push> for proto::ApplyRequest {
             egress_ips: push.desired.addresses.into_iter().map(Into::into).collect(),
             keys: push.keys.iter().map(Into::into).collect(),
             gateways: push.desired.gateways.into_iter().map(Into::into).collect(),
+            lease_ms: push.desired.lease_ms,
         }
     }
 }
@@ -126,6 +127,7 @@ impl TryFrom<proto::ApplyRequest> for Push {
                 epoch: request.epoch,
                 addresses,
                 gateways: convert(request.gateways)?,
+                lease_ms: request.lease_ms,
             },
             keys: convert(request.keys)?,
         })

@@ -60,6 +60,10 @@ pub struct Desired {
     /// Every gateway of which the node is a candidate.
     #[serde(default)]
     pub gateways: Vec<Gateway>,
+    /// The longest lease that any probe may give the node, ms: while it has none, nothing leaves from
+    /// the egress IPs of its gateways. 0: they are not fenced.
+    #[serde(default)]
+    pub lease_ms: u32,
 }
 
 /// What became of an address.

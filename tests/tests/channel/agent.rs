@@ -84,6 +84,7 @@ fn push(epoch: u64) -> Push {
             epoch,
             addresses: Vec::new(),
             gateways: Vec::new(),
+            lease_ms: 0,
         },
         keys: Vec::new(),
     }

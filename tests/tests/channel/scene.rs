@@ -169,6 +169,7 @@ pub(crate) fn push(epoch: u64) -> Push {
                 routed: false,
             }],
             gateways: Vec::new(),
+            lease_ms: 0,
         },
         keys: Vec::new(),
     }

@@ -31,6 +31,7 @@ fn push(cluster: &Cluster, epoch: u64, addresses: &[&str]) -> Report {
             epoch,
             addresses: addresses.iter().copied().map(first).collect(),
             gateways: Vec::new(),
+            lease_ms: 0,
         },
         incarnation: None,
         keys: Vec::new(),

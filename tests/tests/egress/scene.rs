@@ -268,6 +268,7 @@ pub(crate) fn set(epoch: u64, addresses: Vec<EgressIp>) -> Desired {
         epoch,
         addresses,
         gateways: Vec::new(),
+        lease_ms: 0,
     }
 }
 

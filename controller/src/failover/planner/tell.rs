@@ -147,6 +147,7 @@ impl Planner {
                 epoch: self.nodes.get(&name).map_or(0, |node| node.epoch),
                 addresses: Vec::new(),
                 gateways: Vec::new(),
+                lease_ms: self.leases.lease_ms(),
             };
             (name, desired)
         };

@@ -24,6 +24,7 @@ fn push() -> Push {
                     ..egress_ip("fd78::100")
                 },
             ],
+            lease_ms: 10_000,
             gateways: vec![Gateway {
                 name: "web".to_owned(),
                 egress_ips: vec!["10.78.0.100/31".parse().unwrap()],

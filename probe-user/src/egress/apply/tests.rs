@@ -69,6 +69,7 @@ impl World {
             epoch,
             addresses: addresses.collect(),
             gateways: self.gateways.clone(),
+            lease_ms: 0,
         };
         self.applier.desire(self.now, &desired);
         self.run();
@@ -290,6 +291,7 @@ fn without_rules_nothing_is_claimed_or_flushed_and_no_epoch_applied_until_they_a
         epoch: 2,
         addresses: vec![egress_ip(101, Claim::Failover)],
         gateways: Vec::new(),
+        lease_ms: 0,
     };
     world.applier.desire(world.now, &another);
     for step in world.applier.plan(world.now, &world.observed) {
