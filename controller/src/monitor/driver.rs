@@ -33,7 +33,7 @@ pub type Echoed = BTreeMap<String, Instant>;
 
 enum Command {
     Apply(Vec<NodeSpec>),
-    Renew(BTreeMap<String, Renewal>, oneshot::Sender<Echoed>),
+    Renew(BTreeMap<String, Renewal>, UnboundedSender<Echoed>),
     Stop,
 }
 
@@ -50,12 +50,10 @@ impl Control {
         self.send(Command::Apply(specs));
     }
 
-    /// See [`Monitor::renew`]. The answer comes once no probe will ask what was asked before; never,
-    /// if the monitor has ended.
-    pub fn renew(&self, renewals: BTreeMap<String, Renewal>) -> oneshot::Receiver<Echoed> {
-        let (sender, echoed) = oneshot::channel();
-        self.send(Command::Renew(renewals, sender));
-        echoed
+    /// See [`Monitor::renew`]. Its result goes to `echoed` once no probe will ask what was asked
+    /// before, and never, if the monitor has ended.
+    pub fn renew(&self, renewals: BTreeMap<String, Renewal>, echoed: UnboundedSender<Echoed>) {
+        self.send(Command::Renew(renewals, echoed));
     }
 
     /// Ends it; [`Running::ended`] says when that is done.

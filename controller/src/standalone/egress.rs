@@ -9,11 +9,13 @@ use tokio::time::Instant;
 
 use super::agents::Agents;
 use super::keeper::Recorder;
+use super::renewing::Renewing;
 use crate::channel::{Answer, Outcome};
 use crate::clock::Reading;
 use crate::consumers::{Consumer, Interest};
 use crate::failover::{Event, Gateway, NodeConfig, Observation, Output, Planner};
 use crate::metrics::FailoverMetrics;
+use crate::monitor::driver::Echoed;
 use crate::monitor::{Board, NodeSpec};
 
 /// What an egress task is asked for.
@@ -60,8 +62,7 @@ fn lock(planner: &Mutex<Planner>) -> MutexGuard<'_, Planner> {
 pub(super) struct Egress {
     planner: Arc<Mutex<Planner>>,
     requests: mpsc::UnboundedReceiver<Request>,
-    board: Arc<Board>,
-    consumer: Consumer,
+    nodes: Nodes,
     recorder: Recorder,
     agents: Agents,
     metrics: FailoverMetrics,
@@ -69,11 +70,19 @@ pub(super) struct Egress {
     waiting: Vec<(u64, oneshot::Sender<bool>)>,
 }
 
+/// What is known of nodes, and what is asked of them by probes.
+pub(super) struct Nodes {
+    pub(super) board: Arc<Board>,
+    pub(super) consumer: Consumer,
+    pub(super) renewing: Renewing,
+}
+
 /// What happened.
 enum Happened {
     Requested(Request),
     Answered(Answer),
     Recorded(u64),
+    Renewed(Echoed),
     /// A node's state changed, or it is time.
     Look,
     /// Nobody can ask for anything any more.
@@ -83,8 +92,7 @@ enum Happened {
 impl Egress {
     pub(super) fn new(
         planner: Planner,
-        board: Arc<Board>,
-        consumer: Consumer,
+        nodes: Nodes,
         recorder: Recorder,
         agents: Agents,
         metrics: impl FnOnce(Arc<Mutex<Planner>>) -> FailoverMetrics,
@@ -99,8 +107,7 @@ impl Egress {
             metrics: metrics(planner.clone()),
             planner,
             requests,
-            board,
-            consumer,
+            nodes,
             recorder,
             agents,
             waiting: Vec::new(),
@@ -118,6 +125,7 @@ impl Egress {
                 Happened::Recorded(version) => {
                     lock(&self.planner).handle_recorded(Reading::take(), version);
                 }
+                Happened::Renewed(echoed) => lock(&self.planner).handle_renewed(&echoed),
                 Happened::Look => {}
             }
             self.handle_answers_at_hand();
@@ -131,7 +139,8 @@ impl Egress {
             request = self.requests.recv() => request.map_or(Happened::Ended, Happened::Requested),
             Some(answer) = self.agents.answer() => Happened::Answered(answer),
             Some(version) = self.recorder.recorded() => Happened::Recorded(version),
-            () = self.consumer.changed() => Happened::Look,
+            echoed = self.nodes.renewing.renewed() => Happened::Renewed(echoed),
+            () = self.nodes.consumer.changed() => Happened::Look,
             () = sleep_until(wake) => Happened::Look,
         }
     }
@@ -148,7 +157,8 @@ impl Egress {
                 planner.handle_gateways(Reading::take(), gateways);
                 planner.handle_nodes(Reading::take(), nodes);
                 let names: Vec<String> = planner.interesting_nodes().into_iter().collect();
-                self.consumer
+                self.nodes
+                    .consumer
                     .set_interest(Interest::Nodes(names.into_iter().collect()));
                 drop(planner);
                 self.agents.follow(specs);
@@ -200,7 +210,7 @@ impl Egress {
     fn decide(&mut self) {
         let now = Reading::take();
         let mut planner = lock(&self.planner);
-        for sighting in self.board.sightings() {
+        for sighting in self.nodes.board.sightings() {
             self.agents.observe(&sighting);
             let observation = Observation {
                 state: sighting.state,
@@ -238,7 +248,7 @@ impl Egress {
                     lock(&self.planner).handle_failure(&node, &error.to_string());
                 }
             }
-            Output::Renew(_) => {}
+            Output::Renew(renewals) => self.nodes.renewing.renew(&renewals),
             Output::Event(event) => {
                 log_event(&event);
                 self.metrics.count(&event);

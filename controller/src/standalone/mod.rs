@@ -11,6 +11,7 @@ mod nodes;
 mod probing;
 mod publish;
 mod reload;
+mod renewing;
 mod report;
 mod run;
 mod settings;

@@ -17,12 +17,13 @@ use tokio::sync::{broadcast, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use super::agents::Agents;
-use super::egress::Egress;
+use super::egress::{Egress, Nodes};
 use super::gateway_web;
 use super::keeper::StateKeeper;
 use super::probing::Probing;
 use super::publish::{self, Services, publish};
 use super::reload::{ConfigError, Followers, Loaded, Reloader, load};
+use super::renewing::Renewing;
 use super::report::Reporter;
 use super::web::Web;
 use super::{Kept, Problem, Settings, StateFile, StateFileError};
@@ -156,10 +157,14 @@ impl Controller {
             publish(settings, picks, &board, &consumers, &mut tasks).await?;
         let (keeper, recorder) =
             StateKeeper::spawn(file, &board, &metrics, assignments.clone(), picks.clone());
-        let consumer = consumers.register("egress");
+        let nodes = Nodes {
+            board: board.clone(),
+            consumer: consumers.register("egress"),
+            renewing: Renewing::new(probing.control.clone()),
+        };
         let (egress, handle) = failover(settings, assignments, |planner, agents| {
             let metrics = |planner| FailoverMetrics::register(&mut registry, planner);
-            Egress::new(planner, board.clone(), consumer, recorder, agents, metrics)
+            Egress::new(planner, nodes, recorder, agents, metrics)
         })?;
         let (transitions, _) = broadcast::channel(BACKLOG);
         let (ready, readiness) = watch::channel(Err("not every node has answered yet".to_owned()));
