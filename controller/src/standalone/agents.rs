@@ -205,6 +205,7 @@ mod tests {
                 applied_epoch: 1,
                 incarnation: 0,
                 addresses: Vec::new(),
+                not_fenced: Vec::new(),
             }
         }
     }

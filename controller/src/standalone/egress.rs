@@ -192,12 +192,15 @@ impl Egress {
         self.agents.handle_answer(&answer);
         let mut planner = lock(&self.planner);
         match answer.outcome {
-            Outcome::Applied(report) => planner.handle_report(
-                Reading::take(),
-                &answer.node,
-                report.applied_epoch,
-                &report.addresses,
-            ),
+            Outcome::Applied(report) => {
+                planner.handle_not_fenced(&answer.node, &report.not_fenced);
+                planner.handle_report(
+                    Reading::take(),
+                    &answer.node,
+                    report.applied_epoch,
+                    &report.addresses,
+                );
+            }
             Outcome::Failed(failure) => {
                 let error = in_words(&failure);
                 tracing::debug!(node = &*answer.node, error, "the agent was not told");

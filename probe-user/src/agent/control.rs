@@ -126,6 +126,7 @@ fn report(status: egress::Status) -> Report {
         applied_epoch: status.applied_epoch,
         incarnation: status.incarnation,
         addresses: status.addresses,
+        not_fenced: status.not_fenced,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The agent's metrics, read from the maps whenever somebody asks.
 
 mod egress;
+mod lease;
 
 use std::fmt;
 
@@ -56,6 +57,7 @@ impl Collector for AgentCollector {
         metrics.beat(&status)?;
         metrics.attachments(&status)?;
         metrics.checks(&status)?;
+        metrics.lease(&status)?;
         match &self.egress {
             Some(egress) => metrics.egress(&egress.status()),
             None => Ok(()),

@@ -11,6 +11,7 @@ mod config;
 mod control;
 mod detach;
 mod egress;
+mod fence;
 mod grpc_health;
 mod inspect;
 mod metrics;

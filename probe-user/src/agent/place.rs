@@ -112,6 +112,7 @@ impl Agent {
         reflector.set_beat(self.beat.prepare()?)?;
         let mut status = self.status.lock();
         status.view = reflector.view()?;
+        (status.fence, status.fenced) = (reflector.fence()?, Vec::new());
         status.kind = kind;
         self.reflector = reflector;
         Ok(())

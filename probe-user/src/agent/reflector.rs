@@ -11,7 +11,7 @@ use super::in_words;
 use super::settings::Settings;
 use super::user_space::{SharedNode, UserSpaceReflector};
 use crate::interfaces::Interface;
-use crate::kernel::{AttachSetting, Attachment, Counter, Kernel, KernelError, Maps};
+use crate::kernel::{AttachSetting, Attachment, Counter, Fence, Kernel, KernelError, Maps};
 
 /// Why the reflector is not in place.
 #[derive(Debug, thiserror::Error)]
@@ -184,6 +184,14 @@ impl Reflector {
         match self {
             Self::Kernel(kernel) => Ok(View::Kernel(Box::new(Maps::open(kernel.directory())?))),
             Self::UserSpace(reflector) => Ok(View::UserSpace(reflector.node().clone())),
+        }
+    }
+
+    /// What the fence has counted, for whoever only reads; `None`: there is none.
+    pub(super) fn fence(&self) -> Result<Option<Fence>, KernelError> {
+        match self {
+            Self::Kernel(kernel) => Fence::open(kernel.directory()).map(Some),
+            Self::UserSpace(_) => Ok(None),
         }
     }
 

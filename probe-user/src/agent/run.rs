@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use probe_ebpf::maps::{KEY_SLOTS, LocalChecks, ProbeKey};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::Receiver;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
@@ -15,6 +16,7 @@ use tracing::{info, warn};
 use super::beat::Beat;
 use super::checks::Checks;
 use super::control::Control;
+use super::fence::FenceRequest;
 use super::reflector::Reflector;
 use super::settings::Settings;
 use super::status::{SharedStatus, Status};
@@ -38,11 +40,13 @@ pub(super) async fn run(settings: Settings) -> Result<()> {
     logging::init(settings.log.format, LOG_FILTER)?;
     let keys = read_keys(&settings)?;
     let mut agent = Agent::start(settings, &keys)?;
-    let egress = egress::start(&agent.settings, &agent.reflector)?;
+    let (egress, fences) = egress::start(&agent.settings, &agent.reflector)?.unzip();
     let (stop, http) = agent.serve_http(egress.clone()).await?;
     grpc_health::start(&agent.settings.grpc_health, agent.serving.subscribe()).await?;
     let control = Control::start(&agent.settings, egress).await?;
-    let outcome = agent.work(&mut signals, http, control).await;
+    let outcome = agent
+        .work(&mut signals, http, control, fences.flatten())
+        .await;
     // The server hears of it by losing the sender.
     drop(stop);
     outcome
@@ -133,6 +137,8 @@ impl Agent {
             beats: 0,
             withheld: 0,
             changes: 0,
+            fence: reflector.fence()?,
+            fenced: Vec::new(),
         });
         Ok(Self {
             management: Management {
@@ -176,6 +182,7 @@ impl Agent {
         signals: &mut Signals,
         mut http: JoinHandle<Result<(), HttpError>>,
         mut control: Option<Control>,
+        mut fences: Option<Receiver<FenceRequest>>,
     ) -> Result<()> {
         let mut beats = self.beat_ticks();
         let mut look = Instant::now();
@@ -190,6 +197,7 @@ impl Agent {
                     return Err(anyhow!("the HTTP server has ended"));
                 }
                 pushed = Control::next(&mut control) => self.replace_keys(pushed?),
+                Some(request) = next_fence(&mut fences) => self.fence(request).await,
                 _ = beats.tick(), if self.was_in_place => self.tick()?,
                 () = self.watch.changed() => look = self.look().await?,
                 () = sleep_until(look) => look = self.look().await?,
@@ -226,6 +234,14 @@ impl Agent {
             status.beats += 1;
         }
         Ok(())
+    }
+}
+
+/// Which devices need a fence next. Never returns where nobody can say so.
+async fn next_fence(fences: &mut Option<Receiver<FenceRequest>>) -> Option<FenceRequest> {
+    match fences {
+        Some(fences) => fences.recv().await,
+        None => std::future::pending().await,
     }
 }
 

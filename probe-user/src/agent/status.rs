@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::checks::CheckState;
 use super::reflector::{Kind, View};
-use crate::kernel::Attachment;
+use crate::kernel::{Attachment, Fence, Fenced, NotFenced};
 
 /// The agent as it stands.
 pub(super) struct Status {
@@ -23,6 +23,10 @@ pub(super) struct Status {
     pub(super) withheld: u64,
     /// How often the attachments have changed.
     pub(super) changes: u64,
+    /// What the fence has counted; `None`: there is none.
+    pub(super) fence: Option<Fence>,
+    /// The devices that need a fence, and whether they have one.
+    pub(super) fenced: Vec<Result<Fenced, NotFenced>>,
 }
 
 /// The status, shared.

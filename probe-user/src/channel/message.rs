@@ -29,6 +29,8 @@ pub struct Report {
     pub incarnation: u64,
     /// Every address that the node should hold, and any that it could not get rid of.
     pub addresses: Vec<AddressReport>,
+    /// By which devices its egress IPs may leave although it has no lease, and why.
+    pub not_fenced: Vec<String>,
 }
 
 /// What is wrong with a message.
@@ -260,6 +262,7 @@ impl From<Report> for proto::ApplyReport {
             applied_epoch: report.applied_epoch,
             incarnation: report.incarnation,
             addresses: report.addresses.into_iter().map(Into::into).collect(),
+            not_fenced: report.not_fenced,
         }
     }
 }
@@ -274,6 +277,7 @@ impl TryFrom<proto::ApplyReport> for Report {
             applied_epoch: received.applied_epoch,
             incarnation: received.incarnation,
             addresses,
+            not_fenced: received.not_fenced,
         })
     }
 }

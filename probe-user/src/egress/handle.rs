@@ -42,6 +42,8 @@ pub struct Status {
     pub addresses: Vec<AddressReport>,
     /// What is wrong on the node besides single addresses, for people.
     pub problems: Vec<String>,
+    /// Of which devices the node's egress IPs may leave without a lease, and why.
+    pub not_fenced: Vec<String>,
     /// What the agent has done since it started.
     pub counters: Counters,
 }

@@ -5,6 +5,7 @@
 //! and the types. Nothing in here knows of the controller, of gRPC, or of the agent's main loop.
 
 mod apply;
+mod fencing;
 mod handle;
 mod net;
 mod offline;
@@ -12,6 +13,7 @@ mod record;
 mod task;
 mod types;
 
+pub use fencing::{Fencing, NoFence, NotFenced, Outcome};
 pub use handle::{ApplyError, Counters, Handle, Status};
 pub use offline::{Found, OfflineError, Removed, found, remove};
 pub use record::RecordError;

@@ -16,6 +16,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tracing::{debug, info, warn};
 
 use super::apply::{Applier, Policy};
+use super::fencing::Fencing;
 use super::handle::{ApplyError, Counters, Handle, Request, Status};
 use super::in_words;
 use super::net::nft;
@@ -25,6 +26,10 @@ use super::types::Desired;
 
 /// How often everything is looked at although no change was heard of.
 const LOOK: Duration = Duration::from_secs(30);
+/// No lease is longer, whatever a controller asks for: 10 min.
+const LONGEST_LEASE_MS: u32 = 600_000;
+/// How often the fence is seen to: nothing tells of a program that comes before it.
+const FENCE_LOOK: Duration = Duration::from_secs(1);
 /// The packet filter is looked at this often at most, however often somebody changes it.
 const RULES_GAP: Duration = Duration::from_secs(1);
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
@@ -37,6 +42,8 @@ pub trait Assignment: Send {
     fn incarnation(&self) -> Result<u64, Box<dyn Error + Send + Sync>>;
     /// The epoch that is in force.
     fn applied_epoch(&self) -> Result<u64, Box<dyn Error + Send + Sync>>;
+    /// The longest lease that any probe may give the node from now on, ms; 0: none.
+    fn set_lease_limit(&mut self, lease_ms: u32) -> Result<(), Box<dyn Error + Send + Sync>>;
     /// Another epoch is in force.
     fn set_applied_epoch(&mut self, epoch: u64) -> Result<(), Box<dyn Error + Send + Sync>>;
 }
@@ -72,6 +79,7 @@ type Notices = Pin<Box<dyn Stream<Item = ()> + Send>>;
 pub struct Egress {
     options: Options,
     assignment: Box<dyn Assignment>,
+    fencing: Box<dyn Fencing>,
     applier: Applier,
     record: Record,
     route: rtnetlink::Handle,
@@ -88,6 +96,8 @@ pub struct Egress {
     /// The policy in force; `None`: not known.
     policy: Option<Policy>,
     policy_problems: Vec<String>,
+    /// Why some devices are not fenced.
+    not_fenced: Vec<String>,
     /// Uplinks may have changed, or what is to leave by them.
     policy_is_due: bool,
 }
@@ -98,7 +108,11 @@ impl Egress {
     ///
     /// # Errors
     /// See [`EgressError`].
-    pub fn start(options: Options, assignment: Box<dyn Assignment>) -> Result<Handle, EgressError> {
+    pub fn start(
+        options: Options,
+        assignment: Box<dyn Assignment>,
+        fencing: Box<dyn Fencing>,
+    ) -> Result<Handle, EgressError> {
         let groups = [
             MulticastGroup::Link,
             MulticastGroup::Ipv4Ifaddr,
@@ -127,6 +141,7 @@ impl Egress {
         let task = Self {
             options,
             assignment,
+            fencing,
             applier,
             record,
             route,
@@ -142,6 +157,7 @@ impl Egress {
             problems: Vec::new(),
             policy: None,
             policy_problems: Vec::new(),
+            not_fenced: Vec::new(),
             policy_is_due: true,
         };
         tokio::spawn(task.run());
@@ -154,8 +170,13 @@ impl Egress {
     async fn run(mut self) {
         let mut look = Instant::now() + LOOK;
         let mut next_rules = Instant::now();
+        let mut fence_look = Instant::now() + FENCE_LOOK;
         let mut rules_changed = false;
         loop {
+            if fence_look <= Instant::now() {
+                fence_look = Instant::now() + FENCE_LOOK;
+                self.applier.forget_fence();
+            }
             self.work().await;
             let now = Instant::now();
             if look <= now || (rules_changed && next_rules <= now) {
@@ -165,7 +186,8 @@ impl Egress {
             }
             let rules = rules_changed.then_some(next_rules);
             let due = rules.into_iter().chain(self.applier.next_wake(now));
-            let wake = due.fold(look, Instant::min);
+            let fence = self.applier.is_fenced().then_some(fence_look);
+            let wake = due.chain(fence).fold(look, Instant::min);
             // Even if something is due at once: what keeps failing must not keep a CPU busy.
             let wake = wake.max(now + SHORTEST_SLEEP);
             tokio::select! {
@@ -184,6 +206,8 @@ impl Egress {
     /// Changes come in bursts; one look is enough.
     fn take_notices(&mut self) {
         while self.notices.next().now_or_never().flatten().is_some() {}
+        // A device may have been made anew.
+        self.applier.forget_fence();
         self.policy_is_due = true;
     }
 
@@ -238,6 +262,9 @@ impl Egress {
         let written = write(record.clone(), self.options.state_file.clone()).await;
         written.map_err(|error| ApplyError::NotRecorded(in_words(&error)))?;
         self.record = record;
+        let lease_ms = desired.lease_ms.min(LONGEST_LEASE_MS);
+        let limit = self.assignment.set_lease_limit(lease_ms);
+        limit.map_err(unknown)?;
         self.applier.desire(Instant::now(), desired);
         self.policy_is_due = true;
         Ok(())
@@ -249,6 +276,7 @@ impl Egress {
             incarnation: self.status.borrow().incarnation,
             addresses: self.applier.reports(),
             problems: [self.problems.as_slice(), &self.policy_problems].concat(),
+            not_fenced: self.not_fenced.clone(),
             counters: self.counters,
         };
         self.status.send_if_modified(|present| {

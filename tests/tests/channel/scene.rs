@@ -142,6 +142,7 @@ impl Node for WillingNode {
                 .flat_map(|desired| desired.addresses)
                 .map(announced)
                 .collect(),
+            not_fenced: Vec::new(),
         }
     }
 }

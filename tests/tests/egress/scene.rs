@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use probe_user::egress::{
     AddressReport, AddressState, ApplyError, Assignment, Claim, Desired, Egress, EgressIp, Gateway,
-    Handle, Options, Status,
+    Handle, NoFence, Options, Status,
 };
 use pulsepath_tests::{Netns, eventually};
 use serde_json::Value;
@@ -166,6 +166,13 @@ impl Assignment for SharedAssignment {
         Ok(self.0.lock().unwrap().1)
     }
 
+    fn set_lease_limit(
+        &mut self,
+        _lease_ms: u32,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Ok(())
+    }
+
     fn set_applied_epoch(&mut self, epoch: u64) -> Outcome<()> {
         self.0.lock().unwrap().1 = epoch;
         Ok(())
@@ -193,7 +200,7 @@ impl Agent {
                 .build()
                 .unwrap();
             runtime.block_on(async {
-                let handle = Egress::start(options, Box::new(kernel)).unwrap();
+                let handle = Egress::start(options, Box::new(kernel), Box::new(NoFence)).unwrap();
                 started.send(handle).unwrap();
                 // Stopped by the sender's end, too.
                 let _ = stopped.await;

@@ -275,6 +275,15 @@ impl Planner {
         self.leases.handle_renewed(echoed);
     }
 
+    /// Takes note by which devices of a node its egress IPs may leave without a lease, and why.
+    pub fn handle_not_fenced(&mut self, node: &str, reasons: &[String]) {
+        if let Some(node) = self.nodes.get_mut(node)
+            && node.not_fenced != reasons
+        {
+            node.not_fenced = reasons.to_vec();
+        }
+    }
+
     /// Takes note that an agent could not be told.
     pub fn handle_failure(&mut self, node: &str, error: &str) {
         if let Some(node) = self.nodes.get_mut(node) {

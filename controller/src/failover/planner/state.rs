@@ -38,6 +38,8 @@ pub(super) struct Node {
     pub(super) confirmed: u64,
     /// What it said it holds, or could not get rid of, as of `told`.
     pub(super) leftovers: BTreeSet<IpAddr>,
+    /// By which devices its egress IPs may leave without a lease, and why.
+    pub(super) not_fenced: Vec<String>,
     /// Why it could not be told.
     pub(super) failure: Option<String>,
 }
@@ -59,6 +61,7 @@ impl Node {
             told: 0,
             confirmed: 0,
             leftovers: BTreeSet::new(),
+            not_fenced: Vec::new(),
             failure: None,
         }
     }

@@ -238,6 +238,8 @@ impl Planner {
         }
         let failure = node.failure.as_ref();
         sentences.extend(failure.map(|error| format!("Its agent could not be told: {error}.")));
+        let reasons = node.not_fenced.iter();
+        sentences.extend(reasons.map(|reason| format!("NotFenced: {reason}.")));
         Some(sentences)
     }
 

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use crate::kernel::FenceSetting;
+
 /// Where the agent keeps what it was told unless configured otherwise.
 pub const DEFAULT_STATE_FILE: &str = "/var/lib/pulsepath/agent.json";
 
@@ -17,6 +19,8 @@ pub struct EgressSettings {
     /// Whether the agent may set sysctls: `arp_ignore`, `arp_announce`, and IPv4 forwarding.
     /// Otherwise it only says what is missing.
     pub set_sysctls: bool,
+    /// How the fence is attached, where the controller has egress IPs fenced.
+    pub fence: FenceSetting,
     /// What the agent was told, so that a restart needs no controller.
     pub state_file: PathBuf,
 }
@@ -26,6 +30,7 @@ impl Default for EgressSettings {
         Self {
             interface: None,
             set_sysctls: true,
+            fence: FenceSetting::default(),
             state_file: DEFAULT_STATE_FILE.into(),
         }
     }

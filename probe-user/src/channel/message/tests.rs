@@ -69,6 +69,7 @@ fn a_report_arrives_as_it_was_sent() {
         applied_epoch: 9,
         incarnation: 0xfeed,
         addresses: (1..).zip(states).map(report).collect(),
+        not_fenced: vec!["eth0 is not fenced".to_owned()],
     };
     let sent = proto::ApplyReport::from(report.clone());
     assert_eq!(Report::try_from(sent), Ok(report));

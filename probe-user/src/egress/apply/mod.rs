@@ -6,9 +6,11 @@
 
 mod claim;
 mod entry;
+mod fence;
 mod gateways;
 mod held_back;
 mod observed;
+mod plan;
 mod policy;
 mod release;
 mod rules;
@@ -19,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Instant;
 
+pub(super) use fence::Guards;
 pub(super) use held_back::Range;
 pub(super) use observed::{Link, Observed, Present};
 pub(super) use policy::{PRIORITY, Policy, PolicyRoute, PolicyRule, PolicyTable, TABLES, Uplink};
@@ -26,7 +29,6 @@ pub(super) use rules::{Ruleset, Steering};
 
 use super::handle::ApplyError;
 use super::types::{AddressReport, AddressState, Desired, EgressIp};
-use claim::claim;
 use entry::{Entry, Held, Phase};
 use gateways::Gateways;
 use release::{RETRY, Release};
@@ -34,6 +36,10 @@ use release::{RETRY, Release};
 /// Something to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
+    /// Fence these devices, and no others.
+    Fence { devices: BTreeSet<u32> },
+    /// Guard these addresses wherever there is a fence, and no others.
+    Guard(Guards),
     /// Put these rules into force, and no others.
     Rules(Ruleset),
     /// Take an address of ours off an interface.
@@ -63,6 +69,14 @@ pub(super) struct Applier {
     entries: BTreeMap<IpAddr, Entry>,
     releases: BTreeMap<IpAddr, Release>,
     gateways: Gateways,
+    /// Whether the node uses its egress IPs under a lease.
+    is_fenced: bool,
+    /// The devices with a fence; `None`: not known.
+    devices: Option<BTreeSet<u32>>,
+    /// The guards in force; `None`: not known.
+    guards: Option<Guards>,
+    /// When a fence that could not be put into force is tried again.
+    fence_again: Option<Instant>,
     /// Ethernet addresses of the node itself: where `arp_ignore` is not set, its other interfaces
     /// answer for its egress IPs, and are nobody else.
     own_macs: BTreeSet<[u8; 6]>,
@@ -84,6 +98,10 @@ impl Applier {
             entries: BTreeMap::new(),
             releases: BTreeMap::new(),
             gateways: Gateways::default(),
+            is_fenced: false,
+            devices: None,
+            guards: None,
+            fence_again: None,
             own_macs: BTreeSet::new(),
             rules: None,
             rules_again: None,
@@ -108,6 +126,7 @@ impl Applier {
     pub(super) fn desire(&mut self, now: Instant, desired: &Desired) {
         self.epoch = desired.epoch;
         self.is_known = true;
+        self.is_fenced = desired.lease_ms != 0;
         let mut before = std::mem::take(&mut self.entries);
         let held = before.values().map(|entry| &*entry.egress_ip.gateway);
         self.gateways
@@ -138,119 +157,15 @@ impl Applier {
         });
     }
 
-    /// What to do now, in this order. What has been handed out counts as begun: say of every step
-    /// what became of it.
-    pub(super) fn plan(&mut self, now: Instant, observed: &Observed) -> Vec<Step> {
-        self.own_macs = observed.links.iter().filter_map(|link| link.mac).collect();
-        if !self.is_known {
-            return Vec::new();
-        }
-        for stray in observed.addresses.iter().filter(|present| present.ours) {
-            if !self.entries.contains_key(&stray.address) {
-                self.release(stray.address);
-            }
-        }
-        let mut claims = Vec::new();
-        let mut moves = Vec::new();
-        let interface = self.interface.clone();
-        for entry in self.entries.values_mut() {
-            let place = observed.place_for(&entry.egress_ip, interface.as_deref());
-            match place {
-                Ok(link) => claim(now, entry, link, observed, &mut claims, &mut moves),
-                Err(reason) => entry.phase = entry.phase.waiting(reason),
-            }
-        }
-        let mut steps = Vec::new();
-        self.plan_rules(now, observed, &claims, &mut steps);
-        steps.extend(moves);
-        self.plan_releases(now, observed, &mut steps);
-        steps.extend(claims);
-        self.plan_messages(now, &mut steps);
-        if self.applied != self.epoch && self.rules.is_some() && self.is_settled() {
-            steps.push(Step::Applied { epoch: self.epoch });
-        }
-        steps
-    }
-
-    /// Rules come before everything else: nothing new leaves from an address that goes, and the
-    /// node's own stack does not see a connection before its address is guarded.
-    fn plan_rules(
-        &mut self,
-        now: Instant,
-        observed: &Observed,
-        claims: &[Step],
-        steps: &mut Vec<Step>,
-    ) {
-        if self.rules_again.is_some_and(|again| now < again) {
-            return;
-        }
-        let claimed = |address: IpAddr| {
-            claims.iter().find_map(|step| match step {
-                Step::Add { address: it, link } if *it == address => Some(*link),
-                _ => None,
-            })
-        };
-        let held = self.entries.values().filter_map(|entry| {
-            let link = match &entry.phase {
-                Phase::Held(held) => held.link,
-                _ => claimed(entry.egress_ip.address)?,
-            };
-            let link = observed.link(link)?;
-            let out = (!link.loopback).then_some(link.name.as_str());
-            Some((&entry.egress_ip, out))
-        });
-        let leaving = self.releases.keys().copied();
-        let present =
-            leaving.filter(|address| observed.addresses.iter().any(|it| it.address == *address));
-        let mut rules = Ruleset::new(held, present);
-        let interface = self.interface.as_deref();
-        let gateways = self.gateways.all(now);
-        rules.hold_back(gateways.map(|it| (&*it.sources, observed.exits(it, interface))));
-        if self.rules.as_ref() != Some(&rules) {
-            steps.push(Step::Rules(rules));
-        }
-    }
-
-    fn plan_releases(&mut self, now: Instant, observed: &Observed, steps: &mut Vec<Step>) {
-        let is_foreign = |address: &IpAddr| {
-            let mut present = observed.addresses.iter();
-            present.any(|it| it.address == *address && !it.ours)
-        };
-        // It was never claimed, and its flows are somebody else's.
-        self.releases.retain(|address, _| !is_foreign(address));
-        for (&address, release) in &mut self.releases {
-            if release.again.is_some_and(|again| now < again) {
-                continue;
-            }
-            release.stuck = false;
-            let ours = |present: &&Present| present.ours && present.address == address;
-            for present in observed.addresses.iter().filter(ours) {
-                let link = present.link;
-                steps.push(Step::Remove { address, link });
-            }
-            steps.push(Step::Flush { address });
-        }
-    }
-
-    fn plan_messages(&mut self, now: Instant, steps: &mut Vec<Step>) {
-        for (&address, entry) in &mut self.entries {
-            let link = match &entry.phase {
-                Phase::Held(held) => held.link,
-                _ => continue,
-            };
-            let wanted = entry.wanted(now);
-            if wanted.announce {
-                steps.push(Step::Announce { address, link });
-            }
-            if wanted.probe {
-                steps.push(Step::Probe { address, link });
-            }
-        }
-    }
-
     /// A step was carried out.
     pub(super) fn done(&mut self, now: Instant, step: &Step, observed: &Observed) {
         match step {
+            Step::Fence { devices } => {
+                (self.devices, self.fence_again) = (Some(devices.clone()), None);
+            }
+            Step::Guard(guards) => {
+                (self.guards, self.fence_again) = (Some(guards.clone()), None);
+            }
             Step::Rules(rules) => {
                 (self.rules, self.rules_again) = (Some(rules.clone()), None);
             }
@@ -274,8 +189,14 @@ impl Applier {
     /// still there ([`Self::is_void`]) and the epoch.
     pub(super) fn failed(&mut self, now: Instant, step: &Step, error: String) {
         match step {
-            Step::Rules(_) => {
-                (self.rules, self.rules_again) = (None, Some(now + RETRY));
+            Step::Fence { .. } | Step::Guard(_) | Step::Rules(_) => {
+                match step {
+                    Step::Rules(_) => (self.rules, self.rules_again) = (None, Some(now + RETRY)),
+                    Step::Fence { .. } => {
+                        (self.devices, self.fence_again) = (None, Some(now + RETRY));
+                    }
+                    _ => (self.guards, self.fence_again) = (None, Some(now + RETRY)),
+                }
                 for entry in self.entries.values_mut().filter(|entry| entry.is_open()) {
                     entry.phase = Phase::failed(now, error.clone());
                 }
@@ -310,7 +231,10 @@ impl Applier {
                 release.is_some_and(|release| release.stuck)
             }
             // Without rules the node's stack would reset the connections that the address brings.
-            Step::Add { .. } => self.rules.is_none(),
+            // Without guards whoever has the address now would have a rival.
+            Step::Add { .. } => {
+                self.rules.is_none() || self.guards.is_none() || self.devices.is_none()
+            }
             _ => false,
         }
     }
@@ -318,6 +242,16 @@ impl Applier {
     /// Rules that nobody but us may change have been changed: put them into force again.
     pub(super) fn forget_rules(&mut self) {
         self.rules = None;
+    }
+
+    /// Whether the node uses its egress IPs under a lease.
+    pub(super) const fn is_fenced(&self) -> bool {
+        self.is_fenced
+    }
+
+    /// Others may have come before the fence, or devices may have: see to it again.
+    pub(super) fn forget_fence(&mut self) {
+        self.devices = self.devices.take().filter(|_| !self.is_fenced);
     }
 
     /// Somebody else claims an address, or only asks for it (`probing`), as one does before
@@ -349,7 +283,7 @@ impl Applier {
             .values()
             .filter_map(|entry| entry.next_wake(now));
         let releases = self.releases.values().map(|it| it.again.unwrap_or(now));
-        let rules = self.rules_again.into_iter();
+        let rules = self.rules_again.into_iter().chain(self.fence_again);
         let rules = rules.chain(self.gateways.next_wake(now));
         entries.chain(releases).chain(rules).min()
     }

@@ -1,3 +1,4 @@
+mod fence;
 mod held_back;
 
 use std::time::Duration;
@@ -14,6 +15,8 @@ struct World {
     applier: Applier,
     /// Of which the node is a candidate.
     gateways: Vec<Gateway>,
+    /// The longest lease that it may have; 0: it is not fenced.
+    lease_ms: u32,
     observed: Observed,
     log: Vec<Step>,
 }
@@ -52,6 +55,7 @@ impl World {
             now: Instant::now(),
             applier: Applier::new(None, 0),
             gateways: Vec::new(),
+            lease_ms: 0,
             observed: Observed {
                 links: vec![link],
                 addresses: vec![own],
@@ -69,7 +73,7 @@ impl World {
             epoch,
             addresses: addresses.collect(),
             gateways: self.gateways.clone(),
-            lease_ms: 0,
+            lease_ms: self.lease_ms,
         };
         self.applier.desire(self.now, &desired);
         self.run();

@@ -136,6 +136,11 @@ impl Egress {
         tells_origin: bool,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         match step.clone() {
+            Step::Guard(guards) => {
+                self.fencing.guard(&guards)?;
+                debug!(addresses = guards.len(), "guarded egress IPs");
+            }
+            Step::Fence { devices } => self.not_fenced = self.fencing.fence(devices).await?,
             Step::Rules(rules) => {
                 let is_empty = rules.is_empty();
                 match spawn_blocking(move || nft::replace(&rules)).await? {
