@@ -203,6 +203,16 @@ impl Scene {
         await_ready(controller, || Ok(node.controller_http("/live")?.status)).context("controller")
     }
 
+    /// The controller, which nobody looks after any more: it is killed on drop.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn take_controller(&mut self) -> Result<Process> {
+        self.controller
+            .take()
+            .context("the controller does not run")
+    }
+
     /// Has the gateway select these nodes, and no others, and waits until the controller knows.
     ///
     /// # Errors

@@ -1,0 +1,12 @@
+//! Never two owners: what leaves the nodes from an egress IP, frame by frame, while nodes, agents and
+//! the controller fail.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests panic like the tests themselves"
+)]
+
+mod provocation;
+mod recorder;
+mod schedules;
+mod stage;
