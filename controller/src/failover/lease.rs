@@ -60,6 +60,8 @@ struct Lease {
     raised: u64,
     /// When the newest reply came that extended the lease under any floor.
     echoed: Option<Instant>,
+    /// The same, under a lower floor than the present one.
+    basis: Option<Instant>,
     /// When the agent last confirmed anything.
     confirmed: Option<Instant>,
 }
@@ -134,9 +136,13 @@ impl Leases {
         }
     }
 
-    /// The node's agent has confirmed something.
-    pub(super) fn confirm(&mut self, node: &Arc<str>, now: Instant) {
-        self.nodes.entry(node.clone()).or_default().confirmed = Some(now);
+    /// The node's agent has confirmed an epoch. Nothing is extended under one below the floor, so
+    /// that what it does with witnesses or limits then makes no difference.
+    pub(super) fn confirm(&mut self, node: &Arc<str>, epoch: u64, now: Instant) {
+        let lease = self.nodes.entry(node.clone()).or_default();
+        if lease.floor <= epoch {
+            lease.confirmed = Some(now);
+        }
     }
 
     /// What the prober is to be told, if that has changed: the leases of `nodes` are extended, and of
@@ -166,6 +172,12 @@ impl Leases {
             let lease = self.nodes.entry(Arc::from(node.as_str())).or_default();
             lease.echoed = lease.echoed.max(Some(at));
         }
+        // What is echoed under the present floor extends nothing for whoever has not applied that.
+        for lease in self.nodes.values_mut() {
+            if self.answered <= lease.raised {
+                lease.basis = lease.echoed;
+            }
+        }
     }
 
     /// Whether a node that applied nothing as of `epoch` or later can still use its addresses.
@@ -178,7 +190,7 @@ impl Leases {
         let Some(lease) = lease.filter(in_force) else {
             return Safety::Unknown;
         };
-        let last = [Some(term), lease.echoed, lease.confirmed];
+        let last = [Some(term), lease.basis, lease.confirmed];
         let last = last.into_iter().flatten().max().unwrap_or(term);
         Safety::At(last + over(self.longest))
     }
@@ -318,11 +330,46 @@ mod tests {
         let node = world.node.clone();
         world.leases.raise(&node, 7);
         world.tell(Some(10));
-        world.leases.confirm(&node, world.at(12));
+        world.leases.confirm(&node, 6, world.at(11));
+        world.leases.confirm(&node, 7, world.at(12));
         assert_eq!(
             world.leases.safety("n1", 7),
             Safety::At(world.at(12) + OVER)
         );
+    }
+
+    #[test]
+    fn what_is_extended_under_the_raised_floor_does_not_put_safety_off() {
+        let mut world = World::new();
+        let node = world.node.clone();
+        world.leases.raise(&node, 7);
+        world.tell(Some(10));
+        let other: Arc<str> = Arc::from("n2");
+        world.leases.renewals([&node, &other].into_iter()).unwrap();
+        let echoed = BTreeMap::from([(node.to_string(), world.at(20))]);
+        world.leases.handle_renewed(&echoed);
+        let safe = Safety::At(world.at(10) + OVER);
+        assert_eq!(world.leases.safety("n1", 7), safe);
+        world.leases.raise(&node, 8);
+        world.tell(None);
+        let safe = Safety::At(world.at(20) + OVER);
+        assert_eq!(world.leases.safety("n1", 8), safe);
+    }
+
+    #[test]
+    fn what_was_told_before_the_floor_was_raised_is_remembered() {
+        let mut world = World::new();
+        let node = world.node.clone();
+        world
+            .leases
+            .renewals([&node, &Arc::from("n2")].into_iter())
+            .unwrap();
+        let echoed = BTreeMap::from([(node.to_string(), world.at(5))]);
+        world.leases.handle_renewed(&echoed);
+        world.leases.raise(&node, 7);
+        world.tell(None);
+        let safe = Safety::At(world.at(5) + OVER);
+        assert_eq!(world.leases.safety("n1", 7), safe);
     }
 
     #[test]

@@ -187,13 +187,12 @@ impl Settings {
         }
     }
 
-    /// Without monitoring nobody would extend a lease.
     fn fencing(&self) -> Fencing {
         match self.fencing {
-            FencingChoice::Strict if !self.timeout().is_zero() => Fencing::Strict {
+            FencingChoice::Strict => Fencing::Strict {
                 lease: self.lease(),
             },
-            FencingChoice::Strict | FencingChoice::None => Fencing::None,
+            FencingChoice::None => Fencing::None,
         }
     }
 
@@ -208,6 +207,10 @@ impl Settings {
         if hold > hold_max {
             let accepted = format!("must not be more than failover.damping.hold_max ({hold_max})");
             return Err(Invalid::new("failover.damping.hold", hold, accepted));
+        }
+        if self.fencing == FencingChoice::Strict && self.timeout().is_zero() {
+            let accepted = "must be `none` where `timeout` is 0: nobody would extend a lease";
+            return Err(Invalid::new("fencing", "strict", accepted));
         }
         // A lease has to outlast the silence that is not worth a move.
         let shortest = self.timeout() + 2 * self.period();
@@ -416,9 +419,9 @@ mod tests {
     }
 
     #[test]
-    fn without_monitoring_there_is_no_fence() {
-        let settings = settings("timeout = '0s'\nfencing = 'strict'");
-        assert_eq!(settings.planner().fencing, Fencing::None);
+    fn without_monitoring_nobody_could_extend_a_lease() {
+        let refused = refusal("timeout = '0s'\nfencing = 'strict'");
+        assert!(refused.contains("`fencing`"), "{refused}");
     }
 
     #[test]

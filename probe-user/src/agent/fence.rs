@@ -4,10 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use probe_ebpf::maps::Guard;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::in_words;
@@ -15,6 +17,9 @@ use super::reflector::Reflector;
 use super::run::Agent;
 use crate::egress::{Fencing, NotFenced, Outcome};
 use crate::kernel::{self, Fence, Fenced, KernelError};
+
+/// The main loop beats, and waits for nobody for longer.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Devices that need a fence.
 pub(super) struct FenceRequest {
@@ -42,12 +47,17 @@ impl KernelFence {
 
 impl Fencing for KernelFence {
     fn guard(&mut self, guards: &BTreeMap<IpAddr, Guard>) -> Outcome<()> {
-        for (&address, &guard) in guards {
-            self.guards.guard(address, guard)?;
-        }
         let present = self.guards.entries()?;
+        // What is to be shut is shut whatever becomes of the rest, and there is room for the rest.
+        let known = |it: &&IpAddr| present.contains_key(*it) && guards[*it] == Guard::Shut;
+        for address in guards.keys().filter(known) {
+            self.guards.guard(*address, Guard::Shut)?;
+        }
         for address in present.keys().filter(|it| !guards.contains_key(it)) {
             self.guards.remove(*address)?;
+        }
+        for (&address, &guard) in guards {
+            self.guards.guard(address, guard)?;
         }
         Ok(())
     }
@@ -74,7 +84,9 @@ impl Agent {
     }
 
     async fn try_fence(&mut self, devices: &BTreeSet<u32>) -> Result<Vec<String>> {
-        let interfaces = self.watch.interfaces().await?;
+        let interfaces = timeout(PATIENCE, self.watch.interfaces())
+            .await
+            .context("no answer about the interfaces")??;
         let Reflector::Kernel(kernel) = &mut self.reflector else {
             return Ok(Vec::new());
         };
@@ -84,8 +96,14 @@ impl Agent {
             .collect();
         let fenced = kernel.fence(&wanted, self.settings.egress.fence)?;
         let indexes: Vec<u32> = wanted.iter().map(|interface| interface.index).collect();
-        for pin in kernel.unfence_others(&indexes)? {
-            info!(pin = %pin.display(), "removed a fence that is not needed any more");
+        match kernel.unfence_others(&indexes) {
+            Ok(pins) => {
+                for pin in pins {
+                    info!(pin = %pin.display(), "removed a fence that is not needed any more");
+                }
+            }
+            // A fence too many does no harm.
+            Err(error) => warn!(error = in_words(&error), "cannot remove a needless fence"),
         }
         let reasons = fenced.iter().filter_map(|device| device.as_ref().err());
         let reasons = reasons.map(ToString::to_string).collect();

@@ -110,7 +110,7 @@ impl Egress {
     /// See [`EgressError`].
     pub fn start(
         options: Options,
-        assignment: Box<dyn Assignment>,
+        mut assignment: Box<dyn Assignment>,
         fencing: Box<dyn Fencing>,
     ) -> Result<Handle, EgressError> {
         let groups = [
@@ -131,6 +131,12 @@ impl Egress {
             .map_err(EgressError::Assignment)?;
         let mut applier = Applier::new(options.interface.clone(), applied);
         let record = go_on(&options, incarnation, applied, &mut applier);
+        if let Some(desired) = &record.desired {
+            // An agent that was killed may have recorded it and done no more.
+            assignment
+                .set_lease_limit(limit(desired))
+                .map_err(EgressError::Assignment)?;
+        }
         let (wire, heard) = Wire::new();
         let (sender, requests) = mpsc::channel(BACKLOG);
         let (status, receiver) = watch::channel(Status {
@@ -262,8 +268,7 @@ impl Egress {
         let written = write(record.clone(), self.options.state_file.clone()).await;
         written.map_err(|error| ApplyError::NotRecorded(in_words(&error)))?;
         self.record = record;
-        let lease_ms = desired.lease_ms.min(LONGEST_LEASE_MS);
-        let limit = self.assignment.set_lease_limit(lease_ms);
+        let limit = self.assignment.set_lease_limit(limit(desired));
         limit.map_err(unknown)?;
         self.applier.desire(Instant::now(), desired);
         self.policy_is_due = true;
@@ -290,6 +295,11 @@ impl Egress {
             changed
         });
     }
+}
+
+/// The longest lease that any probe may give the node, ms.
+fn limit(desired: &Desired) -> u32 {
+    desired.lease_ms.min(LONGEST_LEASE_MS)
 }
 
 /// Durability takes its time, which the agent's beat does not have.
@@ -335,7 +345,8 @@ fn go_on(options: &Options, incarnation: u64, applied: u64, applier: &mut Applie
         Some(desired) => {
             warn!(
                 epoch = desired.epoch,
-                "the recorded egress IPs are of another incarnation: releasing them"
+                "the recorded egress IPs are not of this incarnation or older than what is in force: \
+                 going on without them"
             );
         }
         None => {}

@@ -247,7 +247,7 @@ impl Planner {
             return;
         };
         known.failure = None;
-        self.leases.confirm(&name, now.instant);
+        self.leases.confirm(&name, epoch, now.instant);
         known.confirmed = known.confirmed.max(epoch);
         if epoch != known.told {
             return;

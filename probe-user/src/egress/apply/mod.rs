@@ -231,8 +231,9 @@ impl Applier {
                 release.is_some_and(|release| release.stuck)
             }
             // Without rules the node's stack would reset the connections that the address brings.
-            // Without guards whoever has the address now would have a rival.
-            Step::Add { .. } => {
+            // Without guards whoever has the address now would have a rival; and what is said to be
+            // applied is guarded.
+            Step::Add { .. } | Step::Applied { .. } => {
                 self.rules.is_none() || self.guards.is_none() || self.devices.is_none()
             }
             _ => false,

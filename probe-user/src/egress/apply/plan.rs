@@ -57,8 +57,9 @@ impl Applier {
             false => BTreeSet::new(),
         };
         let own = self.entries.keys().copied().filter(|_| self.is_fenced);
+        // Also if the node knows of no lease yet: what an earlier life left here may be another's.
         let leaving = self.releases.keys().copied();
-        let guards = fence::guards(own, leaving.filter(|_| self.is_fenced), gateways());
+        let guards = fence::guards(own, leaving, gateways());
         // Guards first: what is behind a fence that has just come is guarded at once.
         if self.guards.as_ref() != Some(&guards) {
             steps.push(Step::Guard(guards));

@@ -156,3 +156,40 @@ fn every_device_by_which_packets_may_leave_is_fenced() {
     });
     assert_eq!(fenced, Some(BTreeSet::from([2, 3])));
 }
+
+#[test]
+fn an_epoch_whose_guards_failed_is_not_applied() {
+    let mut world = candidate(0);
+    world.desire(1, &[(9, Claim::Failover)]);
+    let desired = Desired {
+        epoch: 2,
+        addresses: vec![egress_ip(9, Claim::Failover)],
+        gateways: world.gateways.clone(),
+        lease_ms: 1_000,
+    };
+    world.applier.desire(world.now, &desired);
+    let steps = world.applier.plan(world.now, &world.observed);
+    let applied = Step::Applied { epoch: 2 };
+    assert!(steps.contains(&applied));
+    let is_guard = |step: &&Step| matches!(step, Step::Guard(_));
+    let guard = steps.iter().find(is_guard).unwrap();
+    world
+        .applier
+        .failed(world.now, guard, "the map is full".to_owned());
+    assert!(world.applier.is_void(&applied));
+}
+
+#[test]
+fn what_an_earlier_life_left_is_shut_before_anything_is_told() {
+    let mut world = candidate(0);
+    world.observed.addresses.push(Present {
+        link: 2,
+        address: address(9),
+        prefix_length: 32,
+        ours: true,
+    });
+    world.run();
+    let shut = world.position(|step| is_shut(step, 9));
+    let removed = world.position(|step| matches!(step, Step::Remove { .. }));
+    assert!(shut < removed);
+}
