@@ -105,6 +105,7 @@ impl State {
 
     /// Takes in eight message bytes, the first in the low byte.
     #[cfg(not(target_arch = "bpf"))]
+    #[inline(always)]
     pub(crate) fn absorb(&mut self, word: u64) {
         self.v3 ^= word;
         self.round();

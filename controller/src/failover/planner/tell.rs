@@ -61,11 +61,9 @@ impl Planner {
             address.owner.is_some() || (address.cause.is_some() && !address.withdrawn)
         };
         let addresses = self.addresses.iter().filter(worth);
-        let nodes = || {
-            self.nodes
-                .iter()
-                .map(|(name, node)| (name.as_ref().to_owned(), node))
-        };
+        // Names are made once it is known which nodes are worth it: there may be thousands.
+        let nodes = || self.nodes.iter();
+        let owned = |name: &Arc<str>| (**name).to_owned();
         let record = Record {
             version: self.version,
             term: self.term,
@@ -74,27 +72,27 @@ impl Planner {
                 .collect(),
             epochs: nodes()
                 .filter(|(_, node)| node.epoch != 0)
-                .map(|(name, node)| (name, node.epoch))
+                .map(|(name, node)| (owned(name), node.epoch))
                 .collect(),
             reach: nodes()
                 .filter(|(_, node)| node.epoch != 0)
-                .map(|(name, node)| (name, node.addresses.clone()))
+                .map(|(name, node)| (owned(name), node.addresses.clone()))
                 .collect(),
             damping: nodes()
                 .filter_map(|(name, node)| {
                     let damping = node.damping.recorded(now, &self.settings.damping)?;
-                    Some((name, damping))
+                    Some((owned(name), damping))
                 })
                 .collect(),
             floors: nodes()
-                .map(|(name, _)| (self.leases.floor(&name), name))
-                .filter(|(floor, _)| *floor != 0)
-                .map(|(floor, name)| (name, floor))
+                .map(|(name, _)| (name, self.leases.floor(name)))
+                .filter(|(_, floor)| *floor != 0)
+                .map(|(name, floor)| (owned(name), floor))
                 .collect(),
             lease_ms: self.leases.longest().as_millis() as u64,
             drained: nodes()
                 .filter(|(_, node)| node.drained)
-                .map(|(name, _)| name)
+                .map(|(name, _)| owned(name))
                 .collect(),
         };
         self.outputs.push_back(Output::Record(record));
