@@ -1,6 +1,8 @@
 //! The kernel programs on the test bench: loaded and pinned as the agent does it, their maps filled
 //! from a [`HostNode`], and run on single frames through BPF_PROG_TEST_RUN. Nothing is attached.
 
+pub mod bench;
+
 use std::path::Path;
 use std::time::Duration;
 

@@ -2,18 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
-use std::fs;
 use std::time::Duration;
 
-use aya::EbpfLoader;
-use aya::maps::Array;
 use aya::programs::{TestRun, TestRunOptions, Xdp};
 use probe_ebpf::outcome::Verdict;
 use probe_ebpf::testing::{
     FrameSpec, HostNode, WITNESSES, assert_reply, lease_cases, request, test_node, witness_set,
 };
 use probe_ebpf::wire::probe::{Answer, LEASE_HELD, RENEW, Reply, Request, VOTE};
-use pulsepath_tests::kernel::{Program, Reflector};
+use pulsepath_tests::kernel::{Program, Reflector, bench};
 
 fn configured(purpose: &str) -> (Reflector, HostNode) {
     let mut node = test_node();
@@ -156,37 +153,13 @@ fn probers_whose_requests_were_honoured_are_remembered_as_such() {
 
 /// How often each CPU asks.
 const REPEAT: u32 = 300_000;
-const OBJECT: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../target/bpf/pulsepath-bench.o"
-);
-const SHARED: [&str; 8] = [
-    "PROBE_CONFIG",
-    "PROBE_KEYS",
-    "AGENT_BEAT",
-    "ASSIGNMENT",
-    "WITNESSES",
-    "NODE_LEASE",
-    "REFLECT_STATS",
-    "PROBERS",
-];
 
 /// Answers `frame` on every CPU at once, each [`REPEAT`] times, on the reflector's maps.
 fn ask_on_all_cpus(reflector: &Reflector, frame: &[u8]) {
-    let mut words = [0_u64; 19];
     let mut frame = frame.to_vec();
-    frame.resize(size_of_val(&words), 0);
-    for (word, chunk) in words.iter_mut().zip(frame.as_chunks::<8>().0) {
-        *word = u64::from_ne_bytes(*chunk);
-    }
-    let mut loader = EbpfLoader::new();
-    for map in SHARED {
-        loader.map_pin_path(map, reflector.directory().join(map));
-    }
-    let mut bench = loader.load(&fs::read(OBJECT).unwrap()).unwrap();
-    let template = bench.map_mut("TEMPLATE").unwrap();
-    let mut template: Array<_, [u64; 19]> = template.try_into().unwrap();
-    template.set(0, words, 0).unwrap();
+    frame.resize(bench::TEMPLATE_WORDS * 8, 0);
+    let mut bench = bench::open(reflector).unwrap();
+    bench::set_template(&mut bench, &frame).unwrap();
     let program: &mut Xdp = bench
         .program_mut("restore_reflect")
         .unwrap()

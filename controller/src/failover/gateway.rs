@@ -129,10 +129,10 @@ impl Gateway {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn gateway(name: &str, pool: &[&str]) -> Gateway {
+    pub(in crate::failover) fn gateway(name: &str, pool: &[&str]) -> Gateway {
         Gateway {
             name: name.to_owned(),
             selector: BTreeMap::new(),

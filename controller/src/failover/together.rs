@@ -163,27 +163,10 @@ pub fn share_sources(gateways: &mut [Gateway]) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use probe_user::egress::Claim;
 
     use super::*;
-    use crate::failover::Pool;
-
-    fn gateway(name: &str, pool: &[&str]) -> Gateway {
-        Gateway {
-            name: name.to_owned(),
-            selector: BTreeMap::new(),
-            pool: Pool::parse(pool).unwrap(),
-            defaults: Vec::new(),
-            cluster_default: false,
-            sources: Vec::new(),
-            except: Vec::new(),
-            interface: None,
-            routed: false,
-            max_per_node: None,
-        }
-    }
+    use crate::failover::gateway::tests::gateway;
 
     fn refusal(gateways: &[Gateway]) -> String {
         check_gateways(gateways, []).unwrap_err().to_string()

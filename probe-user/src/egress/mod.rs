@@ -20,14 +20,4 @@ pub use record::RecordError;
 pub use task::{Assignment, Egress, EgressError, Options};
 pub use types::{AddressReport, AddressState, Claim, Desired, EgressIp, Gateway};
 
-/// An error with its causes, on one line.
-fn in_words(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(here) = cause {
-        text.push_str(": ");
-        text.push_str(&here.to_string());
-        cause = here.source();
-    }
-    text
-}
+use crate::logging::in_words;

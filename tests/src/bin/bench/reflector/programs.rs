@@ -1,15 +1,14 @@
 //! The programs that are measured, and those that measure.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use aya::maps::{Array, MapData, PerCpuArray};
+use aya::Ebpf;
+use aya::maps::{MapData, PerCpuArray};
 use aya::programs::{ProgramError, TestRun, TestRunAttrs, TestRunOptions, Xdp};
-use aya::{Ebpf, EbpfLoader};
 use aya_obj::programs::XdpAttachType;
 use probe_ebpf::testing::{probe_frame, test_node};
-use pulsepath_tests::kernel::Reflector;
+use pulsepath_tests::kernel::{Reflector, bench};
 
 /// How often each program is timed.
 pub(super) const ROUNDS: usize = 31;
@@ -17,24 +16,6 @@ const REPEAT: u32 = 100_000;
 const XDP_TX: u32 = 3;
 /// Frames that live in the kernel at once while it sends.
 const LIVE_BATCH: u32 = 64;
-/// The probe's frame, padded to whole words.
-const TEMPLATE_WORDS: usize = 19;
-const OBJECT: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../target/bpf/pulsepath-bench.o"
-);
-/// The maps that the reflector and the bench's programs share.
-const SHARED: [&str; 8] = [
-    "PROBE_CONFIG",
-    "PROBE_KEYS",
-    "AGENT_BEAT",
-    "ASSIGNMENT",
-    "WITNESSES",
-    "NODE_LEASE",
-    "REFLECT_STATS",
-    "PROBERS",
-];
-
 /// ns per frame, without what it takes to put the frame back.
 pub(super) struct Times {
     pub(super) bare: f64,
@@ -54,13 +35,7 @@ impl Programs {
     pub(super) fn load() -> Result<Self> {
         let mut reflector = Reflector::load("bench")?;
         reflector.configure(&mut test_node())?;
-        let object = fs::read(OBJECT)
-            .with_context(|| format!("read {OBJECT}: run `cargo xtask bench reflector`"))?;
-        let mut loader = EbpfLoader::new();
-        for map in SHARED {
-            loader.map_pin_path(map, reflector.directory().join(map));
-        }
-        let mut bench = loader.load(&object)?;
+        let mut bench = bench::open(&reflector)?;
         for name in [
             "pass",
             "bare_tx",
@@ -72,7 +47,7 @@ impl Programs {
             xdp(&mut bench, name)?.load()?;
         }
         let mut frame = probe_frame().build();
-        frame.resize(TEMPLATE_WORDS * 8, 0);
+        frame.resize(bench::TEMPLATE_WORDS * 8, 0);
         let mut programs = Self {
             reflector,
             bench,
@@ -84,13 +59,7 @@ impl Programs {
 
     /// Makes `frame` what the sending programs send.
     pub(super) fn set_template(&mut self, frame: &[u8]) -> Result<()> {
-        let mut template = [0; TEMPLATE_WORDS];
-        for (word, chunk) in template.iter_mut().zip(frame.as_chunks::<8>().0) {
-            *word = u64::from_ne_bytes(*chunk);
-        }
-        let map = self.bench.map_mut("TEMPLATE").context("no map TEMPLATE")?;
-        let mut map: Array<&mut MapData, [u64; TEMPLATE_WORDS]> = map.try_into()?;
-        Ok(map.set(0, template, 0)?)
+        bench::set_template(&mut self.bench, frame)
     }
 
     /// Times every program in turn, round by round, so that all see the same machine.
