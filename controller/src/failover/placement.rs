@@ -11,7 +11,6 @@ use probe_ebpf::wire::NodeId;
 #[derive(Clone, Debug)]
 pub(super) struct Seat {
     pub(super) node: Arc<str>,
-    hash: u64,
     /// How many addresses of the gateway it has.
     load: usize,
 }
@@ -19,16 +18,20 @@ pub(super) struct Seat {
 /// The nodes that may take addresses of one gateway now.
 #[derive(Clone, Debug)]
 pub(super) struct Seats {
-    seats: Vec<Seat>,
+    /// Those that have room.
+    free: Vec<Seat>,
+    /// Their hashes, in the same order: whoever looks for the best of ten thousand reads these alone.
+    hashes: Vec<u64>,
+    /// There are any, with or without room.
+    any: bool,
     bound: usize,
     /// How many addresses will want a seat before any other that could stay where it is.
     pending: usize,
 }
 
 impl Seat {
-    pub(super) fn new(node: Arc<str>, load: usize) -> Self {
-        let hash = mix(NodeId::of(&node).0);
-        Self { node, hash, load }
+    pub(super) const fn new(node: Arc<str>, load: usize) -> Self {
+        Self { node, load }
     }
 }
 
@@ -43,24 +46,30 @@ impl Seats {
     ) -> Self {
         let share = addresses.div_ceil(seats.len().max(1));
         let bound = limit.map_or(share, |limit| limit.min(share));
+        let any = !seats.is_empty();
+        let mut free = seats;
+        free.retain(|seat| seat.load < bound);
+        let hash = |seat: &Seat| mix(NodeId::of(&seat.node).0);
         Self {
-            seats,
+            hashes: free.iter().map(hash).collect(),
+            free,
+            any,
             bound,
             pending,
         }
     }
 
     /// Whether nobody may take anything, full or not.
-    pub(super) fn is_empty(&self) -> bool {
-        self.seats.is_empty()
+    pub(super) const fn is_empty(&self) -> bool {
+        !self.any
     }
 
     /// Keeps room for an address that could stay where it is, if there is any at `wish`, or with
     /// anyone but `owner`.
     pub(super) fn reserve(&mut self, owner: &str, wish: Option<&str>) -> bool {
         let wanted = |seat: &&Seat| wish.map_or(&*seat.node != owner, |wish| &*seat.node == wish);
-        let room = |seat: &Seat| self.bound.saturating_sub(seat.load);
-        let free: usize = self.seats.iter().filter(wanted).map(room).sum();
+        let room = |seat: &Seat| self.bound - seat.load;
+        let free: usize = self.free.iter().filter(wanted).map(room).sum();
         let found = free > self.pending;
         self.pending += usize::from(found);
         found
@@ -69,20 +78,32 @@ impl Seats {
     /// Gives `address` to `wish` if that has room, else to the one with the highest score; `None`:
     /// nobody has room.
     pub(super) fn take(&mut self, address: IpAddr, wish: Option<&str>) -> Option<Arc<str>> {
-        let hash = address_hash(address);
-        let bound = self.bound;
-        let free = || {
-            self.seats
-                .iter()
-                .enumerate()
-                .filter(|(_, seat)| seat.load < bound)
-        };
-        let wished = wish.and_then(|wish| free().find(|(_, seat)| &*seat.node == wish));
-        let best = || free().max_by_key(|(_, seat)| (score(hash, seat.hash), &seat.node));
-        let (index, _) = wished.or_else(best)?;
-        let seat = &mut self.seats[index];
+        let wished = wish.and_then(|wish| self.free.iter().position(|seat| &*seat.node == wish));
+        let index = wished.or_else(|| self.best(address_hash(address)))?;
+        let seat = &mut self.free[index];
         seat.load += 1;
-        Some(seat.node.clone())
+        let node = seat.node.clone();
+        if seat.load >= self.bound {
+            self.free.swap_remove(index);
+            self.hashes.swap_remove(index);
+        }
+        Some(node)
+    }
+
+    /// The one with the highest score; of equals, the one with the highest name.
+    fn best(&self, hash: u64) -> Option<usize> {
+        let mut best: Option<(u64, usize)> = None;
+        for (index, other) in self.hashes.iter().enumerate() {
+            let score = score(hash, *other);
+            let wins = |(highest, holder): (u64, usize)| {
+                score > highest
+                    || score == highest && self.free[index].node > self.free[holder].node
+            };
+            if best.is_none_or(wins) {
+                best = Some((score, index));
+            }
+        }
+        best.map(|(_, index)| index)
     }
 }
 
@@ -168,7 +189,8 @@ mod tests {
     fn the_order_of_the_seats_changes_nothing() {
         let mut forwards = seats(10, 50, None);
         let mut backwards = forwards.clone();
-        backwards.seats.reverse();
+        backwards.free.reverse();
+        backwards.hashes.reverse();
         assert_eq!(owners(&mut forwards, 50), owners(&mut backwards, 50));
     }
 
