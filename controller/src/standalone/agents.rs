@@ -206,6 +206,7 @@ mod tests {
                 incarnation: 0,
                 addresses: Vec::new(),
                 not_fenced: Vec::new(),
+                witness_version: 0,
             }
         }
     }

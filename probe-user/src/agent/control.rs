@@ -127,14 +127,15 @@ fn report(status: egress::Status) -> Report {
         incarnation: status.incarnation,
         addresses: status.addresses,
         not_fenced: status.not_fenced,
+        witness_version: status.witness_version,
     }
 }
 
 fn refusal(error: ApplyError) -> Refusal {
     match error {
-        ApplyError::OlderEpoch { .. } | ApplyError::WrongIncarnation { .. } => {
-            Refusal::Stale(error.to_string())
-        }
+        ApplyError::OlderEpoch { .. }
+        | ApplyError::OlderWitnesses { .. }
+        | ApplyError::WrongIncarnation { .. } => Refusal::Stale(error.to_string()),
         ApplyError::NotRecorded(_) | ApplyError::Stopping => Refusal::Unable(error.to_string()),
     }
 }

@@ -1,13 +1,20 @@
 //! From plain types to what travels, and back.
 
+mod witness;
+
+use std::collections::HashSet;
 use std::fmt;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use probe_ebpf::maps::MAX_WITNESSES;
+
+pub use witness::{AskReport, Duty, Heard, Question, Watched, WitnessReport};
 
 use super::proto;
 use crate::egress::{AddressReport, AddressState, Claim, Desired, EgressIp, Gateway};
-use crate::keys::NodeKey;
+use crate::kernel::WitnessSet;
+use crate::keys::{MalformedKey, NodeKey};
 
 /// What a controller pushes to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +38,8 @@ pub struct Report {
     pub addresses: Vec<AddressReport>,
     /// By which devices its egress IPs may leave although it has no lease, and why.
     pub not_fenced: Vec<String>,
+    /// Version of the witness set in force: no vote of an earlier one can extend the lease any more.
+    pub witness_version: u64,
 }
 
 /// What is wrong with a message.
@@ -102,6 +111,42 @@ pub enum Malformed {
         /// Bytes received.
         len: usize,
     },
+    /// A witness set in which no majority can be told.
+    #[error("witnesses {instances:x?}: at most {MAX_WITNESSES}, none 0, none twice")]
+    Witnesses {
+        /// What was received.
+        instances: Vec<u64>,
+    },
+    /// No keys, or too many.
+    #[error("keys of node {node:?}")]
+    Keys {
+        /// The node.
+        node: String,
+        /// What is wrong with them.
+        source: MalformedKey,
+    },
+    /// One node twice in a message.
+    #[error("node {node:?} is listed twice")]
+    NodeTwice {
+        /// The node.
+        node: String,
+    },
+    /// A number out of its range.
+    #[error("{field} {value} is not within {range}")]
+    Range {
+        /// The field's name.
+        field: &'static str,
+        /// What was received.
+        value: u32,
+        /// What is accepted.
+        range: &'static str,
+    },
+    /// A field that has to be there is not.
+    #[error("{field} is missing")]
+    Missing {
+        /// The field's name.
+        field: &'static str,
+    },
 }
 
 impl From<Push> for proto::ApplyRequest {
@@ -113,6 +158,7 @@ impl From<Push> for proto::ApplyRequest {
             keys: push.keys.iter().map(Into::into).collect(),
             gateways: push.desired.gateways.into_iter().map(Into::into).collect(),
             lease_ms: push.desired.lease_ms,
+            witnesses: push.desired.witnesses.map(Into::into),
         }
     }
 }
@@ -130,9 +176,30 @@ impl TryFrom<proto::ApplyRequest> for Push {
                 addresses,
                 gateways: convert(request.gateways)?,
                 lease_ms: request.lease_ms,
+                witnesses: request.witnesses.map(TryInto::try_into).transpose()?,
             },
             keys: convert(request.keys)?,
         })
+    }
+}
+
+impl From<WitnessSet> for proto::WitnessSet {
+    fn from(set: WitnessSet) -> Self {
+        let WitnessSet { version, instances } = set;
+        Self { version, instances }
+    }
+}
+
+impl TryFrom<proto::WitnessSet> for WitnessSet {
+    type Error = Malformed;
+
+    fn try_from(received: proto::WitnessSet) -> Result<Self, Malformed> {
+        let proto::WitnessSet { version, instances } = received;
+        let distinct: HashSet<_> = instances.iter().filter(|it| **it != 0).collect();
+        if distinct.len() != instances.len() || instances.len() > MAX_WITNESSES {
+            return Err(Malformed::Witnesses { instances });
+        }
+        Ok(Self { version, instances })
     }
 }
 
@@ -263,6 +330,7 @@ impl From<Report> for proto::ApplyReport {
             incarnation: report.incarnation,
             addresses: report.addresses.into_iter().map(Into::into).collect(),
             not_fenced: report.not_fenced,
+            witness_version: report.witness_version,
         }
     }
 }
@@ -278,6 +346,7 @@ impl TryFrom<proto::ApplyReport> for Report {
             incarnation: received.incarnation,
             addresses,
             not_fenced: received.not_fenced,
+            witness_version: received.witness_version,
         })
     }
 }
@@ -337,7 +406,7 @@ fn parse_address(text: String) -> Result<IpAddr, Malformed> {
 }
 
 fn refuse_repetition(addresses: impl Iterator<Item = IpAddr>) -> Result<(), Malformed> {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     for address in addresses {
         if !seen.insert(address) {
             return Err(Malformed::Twice { address });

@@ -13,7 +13,9 @@ mod settings;
 mod tls;
 
 pub use identity::Identity;
-pub use message::{Malformed, Push, Report};
+pub use message::{
+    AskReport, Duty, Heard, Malformed, Push, Question, Report, Watched, WitnessReport,
+};
 pub use server::{Bound, Security, ServeError};
 pub use service::{Node, Refusal};
 pub use settings::SecurityChoice;

@@ -1,19 +1,25 @@
 //! The gRPC service of an agent.
 
-use std::future::Future;
+use std::future::{Future, ready};
 
 use tonic::{Request, Response, Status};
 
+use super::proto;
 use super::proto::agent_server::Agent;
 use super::proto::{ApplyReport, ApplyRequest, StatusRequest};
-use super::{Push, Report};
+use super::{AskReport, Duty, Malformed, Push, Question, Report, WitnessReport};
+use crate::logging::in_words;
 
 /// Why a node does not do what it was told.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It must not: the push is older than what is in force, or meant for another incarnation.
+    /// It must not: what it was told is older than what is in force, or meant for another incarnation
+    /// or instance.
     #[error("{0}")]
     Stale(String),
+    /// It never will: what it was told makes no sense for this node.
+    #[error("{0}")]
+    Senseless(String),
     /// It cannot, now.
     #[error("{0}")]
     Unable(String),
@@ -26,6 +32,21 @@ pub trait Node: Send + Sync + 'static {
 
     /// What the node holds.
     fn report(&self) -> Report;
+
+    /// Makes the node do exactly this duty as a witness, unless that is stale. Returns once the floors
+    /// are stored. Unless it says otherwise, a node is no witness.
+    fn witness(&self, _duty: Duty) -> impl Future<Output = Result<WitnessReport, Refusal>> + Send {
+        ready(Err(no_witness()))
+    }
+
+    /// Whether the node hears another one.
+    fn ask(&self, _question: Question) -> impl Future<Output = Result<AskReport, Refusal>> + Send {
+        ready(Err(no_witness()))
+    }
+}
+
+fn no_witness() -> Refusal {
+    Refusal::Unable("this node is no witness".to_owned())
 }
 
 pub(super) struct Service<N>(pub(super) N);
@@ -33,22 +54,50 @@ pub(super) struct Service<N>(pub(super) N);
 #[tonic::async_trait]
 impl<N: Node> Agent for Service<N> {
     async fn apply(&self, request: Request<ApplyRequest>) -> Result<Response<ApplyReport>, Status> {
-        let push = Push::try_from(request.into_inner())
-            .map_err(|malformed| Status::invalid_argument(malformed.to_string()))?;
+        let push = Push::try_from(request.into_inner()).map_err(malformed)?;
         let epoch = push.desired.epoch;
-        match self.0.apply(push).await {
-            Ok(report) => Ok(Response::new(report.into())),
-            Err(refusal) => {
-                tracing::warn!(epoch, %refusal, "a push was refused");
-                Err(match refusal {
-                    Refusal::Stale(why) => Status::failed_precondition(why),
-                    Refusal::Unable(why) => Status::internal(why),
-                })
-            }
-        }
+        let report = self.0.apply(push).await.inspect_err(|refusal| {
+            tracing::warn!(epoch, %refusal, "a push was refused");
+        })?;
+        Ok(Response::new(report.into()))
     }
 
     async fn status(&self, _: Request<StatusRequest>) -> Result<Response<ApplyReport>, Status> {
         Ok(Response::new(self.0.report().into()))
     }
+
+    async fn witness(
+        &self,
+        request: Request<proto::WitnessRequest>,
+    ) -> Result<Response<proto::WitnessReport>, Status> {
+        let duty = Duty::try_from(request.into_inner()).map_err(malformed)?;
+        let version = duty.version;
+        let report = self.0.witness(duty).await.inspect_err(|refusal| {
+            tracing::warn!(version, %refusal, "a witness's duty was refused");
+        })?;
+        Ok(Response::new(report.into()))
+    }
+
+    async fn ask(
+        &self,
+        request: Request<proto::AskRequest>,
+    ) -> Result<Response<proto::AskReport>, Status> {
+        let question = Question::try_from(request.into_inner()).map_err(malformed)?;
+        let report = self.0.ask(question).await?;
+        Ok(Response::new(report.into()))
+    }
+}
+
+impl From<Refusal> for Status {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Stale(why) => Self::failed_precondition(why),
+            Refusal::Senseless(why) => Self::invalid_argument(why),
+            Refusal::Unable(why) => Self::internal(why),
+        }
+    }
+}
+
+fn malformed(malformed: Malformed) -> Status {
+    Status::invalid_argument(in_words(&malformed))
 }

@@ -11,8 +11,11 @@ use probe_ebpf::maps::Guard;
 /// A result of whoever is asked.
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
+/// A result that takes its time.
+pub type Pending<T> = Pin<Box<dyn Future<Output = Outcome<T>> + Send>>;
+
 /// Why some of the devices are not fenced, in words, once it is known.
-pub type NotFenced = Pin<Box<dyn Future<Output = Outcome<Vec<String>>> + Send>>;
+pub type NotFenced = Pending<Vec<String>>;
 
 /// The fence: while the node has no lease, its kernel lets nothing leave from a guarded address.
 pub trait Fencing: Send {

@@ -15,6 +15,14 @@ pub enum ApplyError {
         /// The epoch that is in force.
         applied: u64,
     },
+    /// The node has been told a newer witness set.
+    #[error("witness set {version} is older than {applied}, which this node has been told")]
+    OlderWitnesses {
+        /// The version of the set that was refused.
+        version: u64,
+        /// The version that it was told.
+        applied: u64,
+    },
     /// The set is meant for what the node was before it was rebooted or detached.
     #[error("the node's incarnation is {node:016x}, not {meant:016x}")]
     WrongIncarnation {
@@ -44,6 +52,8 @@ pub struct Status {
     pub problems: Vec<String>,
     /// Of which devices the node's egress IPs may leave without a lease, and why.
     pub not_fenced: Vec<String>,
+    /// Version of the witness set in force.
+    pub witness_version: u64,
     /// What the agent has done since it started.
     pub counters: Counters,
 }

@@ -13,7 +13,7 @@ mod record;
 mod task;
 mod types;
 
-pub use fencing::{Fencing, NoFence, NotFenced, Outcome};
+pub use fencing::{Fencing, NoFence, NotFenced, Outcome, Pending};
 pub use handle::{ApplyError, Counters, Handle, Status};
 pub use offline::{Found, OfflineError, Removed, found, remove};
 pub use record::RecordError;

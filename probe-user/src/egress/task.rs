@@ -16,13 +16,14 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tracing::{debug, info, warn};
 
 use super::apply::{Applier, Policy};
-use super::fencing::Fencing;
+use super::fencing::{Fencing, Pending};
 use super::handle::{ApplyError, Counters, Handle, Request, Status};
 use super::in_words;
 use super::net::nft;
 use super::net::wire::{Heard, Wire};
 use super::record::{Record, RecordError};
 use super::types::Desired;
+use crate::kernel::WitnessSet;
 
 /// How often everything is looked at although no change was heard of.
 const LOOK: Duration = Duration::from_secs(30);
@@ -42,10 +43,14 @@ pub trait Assignment: Send {
     fn incarnation(&self) -> Result<u64, Box<dyn Error + Send + Sync>>;
     /// The epoch that is in force.
     fn applied_epoch(&self) -> Result<u64, Box<dyn Error + Send + Sync>>;
+    /// Version of the witness set that is in force.
+    fn witness_version(&self) -> Result<u64, Box<dyn Error + Send + Sync>>;
     /// The longest lease that any probe may give the node from now on, ms; 0: none.
     fn set_lease_limit(&mut self, lease_ms: u32) -> Result<(), Box<dyn Error + Send + Sync>>;
     /// Another epoch is in force.
     fn set_applied_epoch(&mut self, epoch: u64) -> Result<(), Box<dyn Error + Send + Sync>>;
+    /// From when this is done on, this set's votes extend the lease, and no others.
+    fn set_witnesses(&mut self, set: WitnessSet) -> Pending<()>;
 }
 
 /// How egress IPs are applied.
@@ -129,7 +134,10 @@ impl Egress {
         let applied = assignment
             .applied_epoch()
             .map_err(EgressError::Assignment)?;
-        let mut applier = Applier::new(options.interface.clone(), applied);
+        let witness_version = assignment
+            .witness_version()
+            .map_err(EgressError::Assignment)?;
+        let mut applier = Applier::new(options.interface.clone(), applied, witness_version);
         let record = go_on(&options, incarnation, applied, &mut applier);
         if let Some(desired) = &record.desired {
             // An agent that was killed may have recorded it and done no more.
@@ -142,6 +150,7 @@ impl Egress {
         let (status, receiver) = watch::channel(Status {
             applied_epoch: applied,
             incarnation,
+            witness_version,
             ..Status::default()
         });
         let task = Self {
@@ -282,6 +291,7 @@ impl Egress {
             addresses: self.applier.reports(),
             problems: [self.problems.as_slice(), &self.policy_problems].concat(),
             not_fenced: self.not_fenced.clone(),
+            witness_version: self.applier.witness_version(),
             counters: self.counters,
         };
         self.status.send_if_modified(|present| {

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::WitnessSet;
+
 /// How an address is claimed that the node does not hold yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -64,6 +66,9 @@ pub struct Desired {
     /// the egress IPs of its gateways. 0: they are not fenced.
     #[serde(default)]
     pub lease_ms: u32,
+    /// Whose votes extend the node's lease; `None`: nobody's, as version 0.
+    #[serde(default)]
+    pub witnesses: Option<WitnessSet>,
 }
 
 /// What became of an address.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use aya::maps::{Array, HashMap, MapData, MapError};
 use probe_ebpf::maps::{Assignment, MAX_WITNESSES, NodeLease, Witness, WitnessId};
+use serde::{Deserialize, Serialize};
 
 use super::error::KernelError;
 use super::maps::{ASSIGNMENT, Maps, NODE_LEASE, WITNESSES, set};
@@ -20,11 +21,11 @@ pub(super) struct LeaseMaps {
 }
 
 /// The witnesses whose votes count for this node.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WitnessSet {
     /// Another one for every set; votes cast for another version do not count.
     pub version: u64,
-    /// Their instance ids, none 0 and none twice; at most [`MAX_WITNESSES`].
+    /// Their instance ids, by slot, none 0 and none twice; at most [`MAX_WITNESSES`].
     pub instances: Vec<u64>,
 }
 

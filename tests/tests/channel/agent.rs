@@ -85,6 +85,7 @@ fn push(epoch: u64) -> Push {
             addresses: Vec::new(),
             gateways: Vec::new(),
             lease_ms: 0,
+            witnesses: None,
         },
         keys: Vec::new(),
     }

@@ -143,6 +143,7 @@ impl Node for WillingNode {
                 .map(announced)
                 .collect(),
             not_fenced: Vec::new(),
+            witness_version: 0,
         }
     }
 }
@@ -171,6 +172,7 @@ pub(crate) fn push(epoch: u64) -> Push {
             }],
             gateways: Vec::new(),
             lease_ms: 0,
+            witnesses: None,
         },
         keys: Vec::new(),
     }

@@ -32,6 +32,7 @@ fn push(cluster: &Cluster, epoch: u64, addresses: &[&str]) -> Report {
             addresses: addresses.iter().copied().map(first).collect(),
             gateways: Vec::new(),
             lease_ms: 0,
+            witnesses: None,
         },
         incarnation: None,
         keys: Vec::new(),

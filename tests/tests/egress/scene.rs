@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use probe_user::egress::{
     AddressReport, AddressState, ApplyError, Assignment, Claim, Desired, Egress, EgressIp, Gateway,
-    Handle, NoFence, Options, Status,
+    Handle, NoFence, Options, Pending, Status,
 };
+use probe_user::kernel::WitnessSet;
 use pulsepath_tests::{Netns, eventually};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -166,6 +167,10 @@ impl Assignment for SharedAssignment {
         Ok(self.0.lock().unwrap().1)
     }
 
+    fn witness_version(&self) -> Outcome<u64> {
+        Ok(0)
+    }
+
     fn set_lease_limit(
         &mut self,
         _lease_ms: u32,
@@ -176,6 +181,10 @@ impl Assignment for SharedAssignment {
     fn set_applied_epoch(&mut self, epoch: u64) -> Outcome<()> {
         self.0.lock().unwrap().1 = epoch;
         Ok(())
+    }
+
+    fn set_witnesses(&mut self, _set: WitnessSet) -> Pending<()> {
+        Box::pin(std::future::ready(Ok(())))
     }
 }
 
@@ -276,6 +285,7 @@ pub(crate) fn set(epoch: u64, addresses: Vec<EgressIp>) -> Desired {
         addresses,
         gateways: Vec::new(),
         lease_ms: 0,
+        witnesses: None,
     }
 }
 

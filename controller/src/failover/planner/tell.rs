@@ -146,6 +146,7 @@ impl Planner {
                 addresses: Vec::new(),
                 gateways: Vec::new(),
                 lease_ms: self.leases.lease_ms(),
+                witnesses: None,
             };
             (name, desired)
         };

@@ -72,6 +72,10 @@ impl UserSpaceNode {
         self.assignment.applied_epoch = epoch;
     }
 
+    pub(in crate::agent) fn set_witness_version(&mut self, version: u64) {
+        self.assignment.witness_version = version;
+    }
+
     /// Packets with this outcome.
     pub(in crate::agent) fn packets(&self, outcome: Outcome) -> u64 {
         self.packets[outcome as usize]

@@ -25,6 +25,10 @@ fn push() -> Push {
                 },
             ],
             lease_ms: 10_000,
+            witnesses: Some(WitnessSet {
+                version: 4,
+                instances: vec![9, u64::MAX, 3],
+            }),
             gateways: vec![Gateway {
                 name: "web".to_owned(),
                 egress_ips: vec!["10.78.0.100/31".parse().unwrap()],
@@ -70,6 +74,7 @@ fn a_report_arrives_as_it_was_sent() {
         incarnation: 0xfeed,
         addresses: (1..).zip(states).map(report).collect(),
         not_fenced: vec!["eth0 is not fenced".to_owned()],
+        witness_version: 4,
     };
     let sent = proto::ApplyReport::from(report.clone());
     assert_eq!(Report::try_from(sent), Ok(report));
@@ -91,6 +96,12 @@ fn what_is_malformed_is_named() {
     assert_eq!(error, "probe key: id 65536 is above 65535");
     let error = refusal(|request| request.keys[0].secret.truncate(15));
     assert_eq!(error, "probe key 1: a key has 16 bytes, not 15");
+    for instances in [&[0][..], &[5, 6, 5], &[1, 2, 3, 4, 5, 6, 7, 8]] {
+        let error = refusal(|request| {
+            request.witnesses.as_mut().unwrap().instances = instances.to_vec();
+        });
+        assert!(error.starts_with("witnesses ["), "{error}");
+    }
 }
 
 #[test]

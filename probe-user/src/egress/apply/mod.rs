@@ -16,6 +16,7 @@ mod release;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod votes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -29,9 +30,11 @@ pub(super) use rules::{Ruleset, Steering};
 
 use super::handle::ApplyError;
 use super::types::{AddressReport, AddressState, Desired, EgressIp};
+use crate::kernel::WitnessSet;
 use entry::{Entry, Held, Phase};
 use gateways::Gateways;
 use release::{RETRY, Release};
+use votes::Votes;
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +50,8 @@ pub(super) enum Step {
     /// Delete the conntrack entries of an address that is gone: established flows would go on
     /// leaving from it, whatever rules there are.
     Flush { address: IpAddr },
+    /// Put this witness set into force, and no other.
+    Witnesses(WitnessSet),
     /// Ask the link who has an address.
     Probe { address: IpAddr, link: u32 },
     /// Put an address on an interface.
@@ -69,6 +74,8 @@ pub(super) struct Applier {
     entries: BTreeMap<IpAddr, Entry>,
     releases: BTreeMap<IpAddr, Release>,
     gateways: Gateways,
+    /// Whose votes extend the node's lease.
+    votes: Votes,
     /// Whether the node uses its egress IPs under a lease.
     is_fenced: bool,
     /// The devices with a fence; `None`: not known.
@@ -87,9 +94,9 @@ pub(super) struct Applier {
 }
 
 impl Applier {
-    /// Nothing is desired yet, and `applied` is in force. `interface` is where addresses belong
+    /// Nothing is desired yet, and `applied` and `witness_version` are in force. `interface` is where addresses belong
     /// that do not say it themselves; `None`: where their subnet is.
-    pub(super) fn new(interface: Option<String>, applied: u64) -> Self {
+    pub(super) fn new(interface: Option<String>, applied: u64, witness_version: u64) -> Self {
         Self {
             interface,
             epoch: applied,
@@ -98,6 +105,7 @@ impl Applier {
             entries: BTreeMap::new(),
             releases: BTreeMap::new(),
             gateways: Gateways::default(),
+            votes: Votes::new(witness_version),
             is_fenced: false,
             devices: None,
             guards: None,
@@ -108,10 +116,11 @@ impl Applier {
         }
     }
 
-    /// Whether `desired` is news: a set of an epoch that is known already is none.
+    /// Whether `desired` is news: egress IPs of an epoch and witnesses of a version that are known
+    /// already are none.
     ///
     /// # Errors
-    /// The epoch is older than that of the last set.
+    /// The epoch is older than that of the last set, or it is the same and the witnesses are older.
     pub(super) fn is_news(&self, desired: &Desired) -> Result<bool, ApplyError> {
         if desired.epoch < self.epoch {
             return Err(ApplyError::OlderEpoch {
@@ -119,7 +128,11 @@ impl Applier {
                 applied: self.epoch,
             });
         }
-        Ok(desired.epoch > self.epoch || !self.is_known)
+        if desired.epoch > self.epoch {
+            return Ok(true);
+        }
+        let has_other_witnesses = self.votes.is_news(desired.witnesses.as_ref())?;
+        Ok(has_other_witnesses || !self.is_known)
     }
 
     /// The node shall hold exactly this, whatever it was told before.
@@ -127,6 +140,7 @@ impl Applier {
         self.epoch = desired.epoch;
         self.is_known = true;
         self.is_fenced = desired.lease_ms != 0;
+        self.votes.desire(desired.witnesses.as_ref());
         let mut before = std::mem::take(&mut self.entries);
         let held = before.values().map(|entry| &*entry.egress_ip.gateway);
         self.gateways
@@ -180,6 +194,7 @@ impl Applier {
                 // Removals before it went well, or it would not have come this far.
                 self.releases.remove(address);
             }
+            Step::Witnesses(set) => self.votes.done(set),
             Step::Applied { epoch } => self.applied = *epoch,
             Step::Remove { .. } | Step::Probe { .. } | Step::Announce { .. } => {}
         }
@@ -219,6 +234,7 @@ impl Applier {
                     *release = Release::failed(now, error);
                 }
             }
+            Step::Witnesses(_) => self.votes.failed(now),
             Step::Applied { .. } => {}
         }
     }
@@ -274,7 +290,9 @@ impl Applier {
     /// Whether everything of the last set has been tried: what is left waits for something.
     pub(super) fn is_tried(&self) -> bool {
         let tried = |release: &Release| release.error.is_some();
-        self.releases.values().all(tried) && !self.entries.values().any(Entry::is_open)
+        self.releases.values().all(tried)
+            && !self.entries.values().any(Entry::is_open)
+            && self.votes.is_tried()
     }
 
     /// When to plan again although nothing has changed.
@@ -285,6 +303,7 @@ impl Applier {
             .filter_map(|entry| entry.next_wake(now));
         let releases = self.releases.values().map(|it| it.again.unwrap_or(now));
         let rules = self.rules_again.into_iter().chain(self.fence_again);
+        let rules = rules.chain(self.votes.next_wake());
         let rules = rules.chain(self.gateways.next_wake(now));
         entries.chain(releases).chain(rules).min()
     }
@@ -311,6 +330,11 @@ impl Applier {
     /// The epoch that is in force.
     pub(super) fn applied_epoch(&self) -> u64 {
         self.applied
+    }
+
+    /// Version of the witness set that is in force.
+    pub(super) const fn witness_version(&self) -> u64 {
+        self.votes.version()
     }
 
     /// Every desired egress IP.

@@ -36,6 +36,7 @@ impl Applier {
         self.plan_rules(now, observed, &claims, &mut steps);
         steps.extend(moves);
         self.plan_releases(now, observed, &mut steps);
+        steps.extend(self.votes.plan(now).map(Step::Witnesses));
         steps.extend(claims);
         self.plan_messages(now, &mut steps);
         let is_guarded = self.devices.is_some() && self.guards.is_some();

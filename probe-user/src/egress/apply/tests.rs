@@ -53,7 +53,7 @@ impl World {
         };
         Self {
             now: Instant::now(),
-            applier: Applier::new(None, 0),
+            applier: Applier::new(None, 0, 0),
             gateways: Vec::new(),
             lease_ms: 0,
             observed: Observed {
@@ -74,6 +74,7 @@ impl World {
             addresses: addresses.collect(),
             gateways: self.gateways.clone(),
             lease_ms: self.lease_ms,
+            witnesses: None,
         };
         self.applier.desire(self.now, &desired);
         self.run();
@@ -258,7 +259,7 @@ fn an_epoch_is_not_applied_while_something_cannot_be_released() {
 fn what_is_found_without_a_record_stays_until_a_set_is_told() {
     let mut world = World::new();
     world.desire(7, &[(100, Claim::Failover)]);
-    world.applier = Applier::new(None, 7);
+    world.applier = Applier::new(None, 7, 0);
     world.log.clear();
     world.run();
     assert!(world.has(100) && world.log.is_empty());
@@ -296,6 +297,7 @@ fn without_rules_nothing_is_claimed_or_flushed_and_no_epoch_applied_until_they_a
         addresses: vec![egress_ip(101, Claim::Failover)],
         gateways: Vec::new(),
         lease_ms: 0,
+        witnesses: None,
     };
     world.applier.desire(world.now, &another);
     for step in world.applier.plan(world.now, &world.observed) {

@@ -160,6 +160,11 @@ impl Egress {
                 self.counters.flushed += flushed;
                 debug!(%address, flushed, "deleted conntrack entries");
             }
+            Step::Witnesses(set) => {
+                let version = set.version;
+                self.assignment.set_witnesses(set).await?;
+                debug!(version, "the witness set is in force");
+            }
             Step::Probe { address, link } => self.wire.probe(link, address)?,
             Step::Add { address, link } => {
                 if self.record.added.insert(address) && !tells_origin {

@@ -107,6 +107,7 @@ fn without_guards_no_address_is_added_and_no_epoch_applied() {
         addresses: vec![egress_ip(9, Claim::Failover)],
         gateways: world.gateways.clone(),
         lease_ms: 1_000,
+        witnesses: None,
     };
     world.applier.desire(world.now, &desired);
     let steps = world.applier.plan(world.now, &world.observed);
@@ -166,6 +167,7 @@ fn an_epoch_whose_guards_failed_is_not_applied() {
         addresses: vec![egress_ip(9, Claim::Failover)],
         gateways: world.gateways.clone(),
         lease_ms: 1_000,
+        witnesses: None,
     };
     world.applier.desire(world.now, &desired);
     let steps = world.applier.plan(world.now, &world.observed);
