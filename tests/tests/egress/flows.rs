@@ -5,14 +5,15 @@ use std::net::{IpAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pulsepath_tests::run;
+use probe_user::egress::EgressIp;
+use pulsepath_tests::{eventually, run};
 
-use crate::scene::{EGRESS_IP, Scene, failover, seen_from};
+use crate::scene::{EGRESS_IP, IPV6_EGRESS_IP, SOON, Scene, failover, ipv6_failover, seen_from};
 
 /// What a node has that runs kube-proxy or the like: rules of its own, which masquerade.
 fn add_kube_proxy_like_rules(scene: &Scene) {
     let rules = "
-        table ip kube {
+        table inet kube {
             chain post {
                 type nat hook postrouting priority srcnat; policy accept;
                 meta mark & 0x4000 == 0 return
@@ -106,17 +107,18 @@ fn a_source_keeps_its_address_when_another_one_goes() {
     }
 }
 
-#[test]
-fn no_packet_leaves_from_it_after_its_release_not_even_of_an_established_stream() {
-    let scene = Scene::new("flush");
-    add_kube_proxy_like_rules(&scene);
+/// An agent whose one address is released while a client of its source sends all the time.
+fn release_under_a_stream(
+    scene: &Scene,
+    (client, server): (UdpSocket, UdpSocket),
+    egress_ip: EgressIp,
+) {
+    let address = egress_ip.address;
+    add_kube_proxy_like_rules(scene);
     let agent = scene.start();
-    agent.apply(1, vec![failover(EGRESS_IP)]);
-    let (client, server) = scene.flow();
-    assert_eq!(
-        seen_from(&client, &server).unwrap().ip().to_string(),
-        EGRESS_IP
-    );
+    agent.apply(1, vec![egress_ip]);
+    let from = eventually(SOON, || seen_from(&client, &server));
+    assert_eq!(from.ip(), address);
     let released = AtomicBool::new(false);
     let over = AtomicBool::new(false);
     let (before, after) = std::thread::scope(|scope| {
@@ -140,8 +142,7 @@ fn no_packet_leaves_from_it_after_its_release_not_even_of_an_established_stream(
         over.store(true, Ordering::Relaxed);
         (before, after.join().unwrap())
     });
-    let egress_ip: IpAddr = EGRESS_IP.parse().unwrap();
-    let still = after.iter().filter(|from| **from == egress_ip).count();
+    let still = after.iter().filter(|from| **from == address).count();
     assert!(
         after.len() > 100,
         "{} and {} packets",
@@ -149,19 +150,29 @@ fn no_packet_leaves_from_it_after_its_release_not_even_of_an_established_stream(
         after.len()
     );
     assert_eq!(still, 0, "of {} packets", after.len());
-    let entries = run(scene
-        .node
-        .command("conntrack")
-        .args(["-L", "-q", EGRESS_IP]))
-    .unwrap();
+    let mut list = scene.node.command("conntrack");
+    let entries = run(list.args(["-L", "-q", &address.to_string()])).unwrap();
     assert!(entries.is_empty(), "{entries}");
+}
+
+#[test]
+fn no_packet_leaves_from_it_after_its_release_not_even_of_an_established_stream() {
+    let scene = Scene::new("flush");
+    release_under_a_stream(&scene, scene.flow(), failover(EGRESS_IP));
+}
+
+#[test]
+fn no_packet_leaves_from_an_ipv6_address_after_its_release() {
+    let scene = Scene::new("flush-six");
+    scene.add_ipv6_client();
+    release_under_a_stream(&scene, scene.ipv6_flow(), ipv6_failover(IPV6_EGRESS_IP));
 }
 
 #[test]
 fn flows_of_other_addresses_live_on_when_one_is_released() {
     let scene = Scene::new("keep");
     let agent = scene.start();
-    let other = probe_user::egress::EgressIp {
+    let other = EgressIp {
         sources: Vec::new(),
         ..failover("10.78.0.101")
     };

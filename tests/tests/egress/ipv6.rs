@@ -2,23 +2,21 @@
 
 use std::net::UdpSocket;
 
-use pulsepath_tests::{eventually, run};
+use pulsepath_tests::eventually;
 
 use crate::pings::pings;
-use crate::scene::{SOON, Scene, failover, seen_from};
-
-const ADDRESS: &str = "fd78::100";
+use crate::scene::{IPV6_EGRESS_IP, SOON, Scene, failover, ipv6_failover, seen_from};
 
 #[test]
 fn an_ipv6_address_is_usable_at_once_and_answers_for_itself() {
     let scene = Scene::new("six-use");
     let agent = scene.start();
-    agent.apply(1, vec![failover(ADDRESS)]);
-    let shown = scene.address("eth0", ADDRESS).unwrap();
+    agent.apply(1, vec![failover(IPV6_EGRESS_IP)]);
+    let shown = scene.address("eth0", IPV6_EGRESS_IP).unwrap();
     assert_eq!(shown["prefixlen"], 128);
     assert!(shown["tentative"].is_null(), "{shown}");
-    assert!(pings(&scene.outside, ADDRESS));
-    agent.wait_until_announced(ADDRESS);
+    assert!(pings(&scene.outside, IPV6_EGRESS_IP));
+    agent.wait_until_announced(IPV6_EGRESS_IP);
 }
 
 #[test]
@@ -38,24 +36,10 @@ fn it_is_never_the_nodes_own_source() {
 #[test]
 fn sources_leave_from_it() {
     let scene = Scene::new("six-nat");
-    scene
-        .node
-        .ip("address add fd99::1/64 dev in0 nodad")
-        .unwrap();
-    scene
-        .client
-        .ip("address add fd99::2/64 dev eth0 nodad")
-        .unwrap();
-    scene.client.ip("route add default via fd99::1").unwrap();
-    let forward = "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding";
-    run(scene.node.command("sh").args(["-c", forward])).unwrap();
+    scene.add_ipv6_client();
     let agent = scene.start();
-    let mut egress_ip = failover(ADDRESS);
-    egress_ip.sources = vec!["fd99::/64".parse().unwrap()];
-    agent.apply(1, vec![egress_ip]);
-    let server = scene.socket(&scene.outside, "[fd78::fe]:0");
-    let client = scene.socket(&scene.client, "[fd99::2]:0");
-    client.connect(server.local_addr().unwrap()).unwrap();
+    agent.apply(1, vec![ipv6_failover(IPV6_EGRESS_IP)]);
+    let (client, server) = scene.ipv6_flow();
     let from = eventually(SOON, || seen_from(&client, &server));
-    assert_eq!(from.ip().to_string(), ADDRESS);
+    assert_eq!(from.ip().to_string(), IPV6_EGRESS_IP);
 }

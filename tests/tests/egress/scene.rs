@@ -17,7 +17,7 @@ use probe_user::egress::{
     Handle, NoFence, Options, Pending, Status,
 };
 use probe_user::kernel::WitnessSet;
-use pulsepath_tests::{Netns, eventually};
+use pulsepath_tests::{Netns, eventually, run};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -27,6 +27,8 @@ pub(crate) const SOON: Duration = Duration::from_secs(5);
 
 pub(crate) const EGRESS_IP: &str = "10.78.0.100";
 pub(crate) const CLIENTS: &str = "10.99.0.0/24";
+pub(crate) const IPV6_EGRESS_IP: &str = "fd78::100";
+const IPV6_CLIENTS: &str = "fd99::/64";
 
 /// The namespaces, and the node's state.
 pub(crate) struct Scene {
@@ -113,6 +115,24 @@ impl Scene {
     pub(crate) fn flow(&self) -> (UdpSocket, UdpSocket) {
         let server = self.socket(&self.outside, "10.78.0.254:0");
         let client = self.socket(&self.client, "10.99.0.2:0");
+        client.connect(server.local_addr().unwrap()).unwrap();
+        (client, server)
+    }
+
+    /// Gives the client an IPv6 address, `fd99::2`, and the node's way to the outside.
+    pub(crate) fn add_ipv6_client(&self) {
+        let node = "address add fd99::1/64 dev in0 nodad\n";
+        self.node.ip_batch(node).unwrap();
+        let client = "address add fd99::2/64 dev eth0 nodad\nroute add default via fd99::1\n";
+        self.client.ip_batch(client).unwrap();
+        let forward = "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding";
+        run(self.node.command("sh").args(["-c", forward])).unwrap();
+    }
+
+    /// As [`Self::flow`], of that address.
+    pub(crate) fn ipv6_flow(&self) -> (UdpSocket, UdpSocket) {
+        let server = self.socket(&self.outside, "[fd78::fe]:0");
+        let client = self.socket(&self.client, "[fd99::2]:0");
         client.connect(server.local_addr().unwrap()).unwrap();
         (client, server)
     }
@@ -308,7 +328,15 @@ pub(crate) fn failover(address: &str) -> EgressIp {
     }
 }
 
-/// The same, claimed for the first time.
+/// The same of the client's IPv6 network.
+pub(crate) fn ipv6_failover(address: &str) -> EgressIp {
+    EgressIp {
+        sources: vec![IPV6_CLIENTS.parse().unwrap()],
+        ..failover(address)
+    }
+}
+
+/// As [`failover`], claimed for the first time.
 pub(crate) fn first(address: &str) -> EgressIp {
     EgressIp {
         claim: Claim::First,
