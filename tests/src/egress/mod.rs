@@ -16,6 +16,7 @@
 
 mod answers;
 mod connection;
+mod recorder;
 mod scene;
 mod stream;
 
@@ -25,6 +26,7 @@ use anyhow::Result;
 
 pub use self::answers::Gap;
 pub use self::connection::Connection;
+pub use self::recorder::{Claim, Recorder, Use, overlap};
 pub use self::scene::{PATIENCE, Scene, Setup};
 pub use self::stream::{Stream, StreamReport};
 use crate::command::run;

@@ -7,6 +7,5 @@
 )]
 
 mod provocation;
-mod recorder;
 mod schedules;
 mod stage;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use pulsepath_tests::egress::{PATIENCE, Stream};
 use pulsepath_tests::{Direction, Signal};
 
-use crate::stage::{LEASE, STRICT, Seen, Stage, port};
+use crate::stage::{LEASE, STRICT, Seen, Stage};
 
 /// An answer more or less.
 const SOME: u64 = 50;
@@ -94,7 +94,7 @@ fn a_frozen_controller_moves_nothing_and_what_it_did_not_renew_comes_back() {
     let (owner, other) = (stage.owner, stage.other());
     assert_eq!(stage.scene.owner().unwrap(), owner);
     let claims = stage.finish();
-    assert!(claims.iter().all(|claim| claim.port != port(other)));
+    assert!(claims.iter().all(|claim| claim.node != other));
 }
 
 #[test]

@@ -3,17 +3,14 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pulsepath_tests::egress::{EGRESS_IP, Scene, Setup};
+use pulsepath_tests::egress::{Claim, EGRESS_IP, Recorder, Scene, Setup, Use, overlap};
 use pulsepath_tests::{Direction, LinkState, Process};
 
 use crate::provocation::Provocation;
-use crate::recorder::{Claim, Recorder, overlap};
 
 /// As the configuration says it.
 pub(crate) const STRICT: &str = "fencing = 'strict'\nlease = '2s'\nfailover.damping.count = 0";
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
-/// Index of node `n0`'s port on the external bridge, if there were one.
-const PORTS: u32 = 1000;
 
 pub(crate) struct Stage {
     recorder: Recorder,
@@ -44,7 +41,7 @@ impl Stage {
         let owner = scene.owner().unwrap();
         let outside = scene.external().outside();
         let stage = Self {
-            recorder: Recorder::start(outside, EGRESS_IP),
+            recorder: Recorder::start(scene.external(), EGRESS_IP.into()).unwrap(),
             _provocation: Provocation::start(outside, EGRESS_IP),
             owner,
             scene,
@@ -95,7 +92,7 @@ impl Stage {
         std::thread::sleep(Duration::from_millis(500));
         let (old, new) = (self.owner, self.other());
         Seen {
-            claims: self.recorder.finish(),
+            claims: self.recorder.finish().unwrap(),
             old,
             new,
         }
@@ -103,14 +100,14 @@ impl Stage {
 
     /// What has been recorded until now; nothing moved.
     pub(crate) fn finish(self) -> Vec<Claim> {
-        self.recorder.finish()
+        self.recorder.finish().unwrap()
     }
 }
 
 impl Seen {
     /// For how long both were seen.
     pub(crate) fn overlap(&self) -> Duration {
-        let overlap = overlap(&self.claims, port(self.old), port(self.new));
+        let overlap = overlap(&self.claims, self.old, self.new);
         println!(
             "old owner {:.0?}, new owner {:.0?}, two owners for {overlap:.1?}",
             self.span(self.old),
@@ -121,10 +118,7 @@ impl Seen {
 
     /// How long the old owner was seen after `since`.
     pub(crate) fn old_owner_after(&self, since: Instant) -> Duration {
-        let last = self
-            .claims
-            .iter()
-            .rfind(|claim| claim.port == port(self.old));
+        let last = self.claims.iter().rfind(|claim| claim.node == self.old);
         last.map_or(Duration::ZERO, |last| {
             last.at.saturating_duration_since(since)
         })
@@ -132,23 +126,19 @@ impl Seen {
 
     /// Whether both kinds of frames of the old owner, and any of the new one, were seen at all.
     pub(crate) fn is_telling(&self) -> bool {
-        let by = |arp: bool| {
+        let by = |how: Use| {
             let mut claims = self.claims.iter();
-            claims.any(|claim| claim.port == port(self.old) && claim.arp == arp)
+            claims.any(|claim| claim.node == self.old && claim.how == how)
         };
-        by(true) && by(false) && self.claims.iter().any(|claim| claim.port == port(self.new))
+        let mut claims = self.claims.iter();
+        by(Use::Packet) && by(Use::Neighbour) && claims.any(|claim| claim.node == self.new)
     }
 
     fn span(&self, node: u8) -> Duration {
-        let of_node = || self.claims.iter().filter(|claim| claim.port == port(node));
+        let of_node = || self.claims.iter().filter(|claim| claim.node == node);
         match (of_node().next(), of_node().next_back()) {
             (Some(first), Some(last)) => last.at - first.at,
             _ => Duration::ZERO,
         }
     }
-}
-
-/// Index of a node's port on the external bridge.
-pub(crate) fn port(node: u8) -> u32 {
-    PORTS + u32::from(node)
 }
