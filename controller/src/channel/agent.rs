@@ -1,14 +1,15 @@
-//! One node's agent: brings it what its node shall hold, until it has it.
+//! One node's agent: brings it what it is told, until it has done it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use probe_user::channel::{Malformed, Push, Report};
+use probe_user::channel::{Malformed, Report};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use super::link::Link;
+use super::order::Order;
 use crate::health::State;
 
 /// Pause before the second attempt; it doubles with each further one.
@@ -22,25 +23,25 @@ const REFRESH: Duration = Duration::from_secs(5);
 
 /// What became of telling an agent.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Answer<R = Report> {
     /// The node.
     pub node: Arc<str>,
-    /// The epoch that the agent was told.
-    pub epoch: u64,
+    /// The version, of a push the epoch, that the agent was told.
+    pub version: u64,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: Outcome<R>,
 }
 
-/// What became of a push.
+/// What became of an order.
 #[derive(Debug)]
-pub enum Outcome {
-    /// The agent has applied it.
-    Applied(Report),
-    /// It is not known to have been applied. It is tried again, unless a newer one comes first.
+pub enum Outcome<R = Report> {
+    /// The agent has done it.
+    Done(R),
+    /// It is not known to have been done. It is tried again, unless a newer one comes first.
     Failed(Failure),
 }
 
-/// Why a push is not known to have been applied.
+/// Why an order is not known to have been done.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The agent did not answer in time, or cannot be reached.
@@ -51,8 +52,8 @@ pub enum Failure {
         /// Why, for people.
         why: String,
     },
-    /// The agent must not apply it: it has applied a newer one, or the node is in another
-    /// incarnation.
+    /// The agent must not do it: it has done a newer one, or another incarnation of the node, or
+    /// another witness, is meant.
     #[error("the agent at {address} refuses it: {why}")]
     Stale {
         /// Where it was tried.
@@ -83,21 +84,21 @@ pub enum Failure {
 
 /// What an agent shall be told, where it is, and how its node is doing.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Orders {
+pub(super) struct Orders<O> {
     pub(super) addresses: Vec<SocketAddr>,
-    pub(super) push: Push,
+    pub(super) order: O,
     pub(super) state: State,
 }
 
 /// Brings an agent what is ordered, the newest only.
-pub(super) struct Courier {
+pub(super) struct Courier<O: Order> {
     pub(super) node: Arc<str>,
     pub(super) link: Link,
-    pub(super) orders: watch::Receiver<Orders>,
-    pub(super) answers: mpsc::UnboundedSender<Answer>,
+    pub(super) orders: watch::Receiver<Orders<O>>,
+    pub(super) answers: mpsc::UnboundedSender<Answer<O::Report>>,
 }
 
-impl Courier {
+impl<O: Order> Courier<O> {
     /// Runs until nobody can order anything any more.
     pub(super) async fn run(mut self) {
         let mut pace = Pace::default();
@@ -108,7 +109,7 @@ impl Courier {
                 // new connection go at once.
                 self.link.disconnect();
             }
-            let epoch = orders.push.desired.epoch;
+            let version = orders.order.version();
             let attempt = tokio::select! {
                 biased;
                 // What is under way is out of date.
@@ -116,13 +117,13 @@ impl Courier {
                     Ok(()) => continue,
                     Err(_) => return,
                 },
-                result = self.link.deliver(&orders.addresses, orders.push) => result,
+                result = self.link.deliver(&orders.addresses, orders.order) => result,
             };
             let rest = pace.rest_after(attempt.is_ok());
             let answer = Answer {
                 node: self.node.clone(),
-                epoch,
-                outcome: attempt.map_or_else(Outcome::Failed, Outcome::Applied),
+                version,
+                outcome: attempt.map_or_else(Outcome::Failed, Outcome::Done),
             };
             if self.answers.send(answer).is_err() {
                 return;

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use probe_user::channel::proto::agent_client::AgentClient;
-use probe_user::channel::{Push, Report};
 use probe_user::logging::in_words;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tonic::Code;
 use tonic::transport::Channel;
+use tonic::{Code, Status};
 
 use super::agent::Failure;
 use super::connect::{Caller, Connected};
 use super::lanes::Lanes;
+use super::order::{CallError, Order};
 
 /// How long an agent may take to apply a push; a first claim takes it up to 300 ms. How long it may
 /// take to connect before that is reported as a failure, too.
@@ -71,12 +71,12 @@ impl Link {
         (self.connection, self.unanswered) = (None, 0);
     }
 
-    /// Brings the agent a push. Connects first where that is necessary.
-    pub(super) async fn deliver(
+    /// Brings the agent an order. Connects first where that is necessary.
+    pub(super) async fn deliver<O: Order>(
         &mut self,
         addresses: &[SocketAddr],
-        push: Push,
-    ) -> Result<Report, Failure> {
+        order: O,
+    ) -> Result<O::Report, Failure> {
         let connection = self.connection(addresses)?;
         let address = connection.address;
         let no_answer = |why| Failure::NoAnswer { address, why };
@@ -87,7 +87,7 @@ impl Link {
         let result = match timeout(CALL_LIMIT, connection.connected()).await {
             Ok(Ok(channel)) => {
                 let lane = self.calls.enter().await;
-                let call = lane.run(call(address, channel, push));
+                let call = lane.run(call(address, channel, order));
                 let Ok(answer) = timeout(CALL_LIMIT, call).await else {
                     self.handle_unanswered();
                     return Err(no_answer(format!("nothing within {CALL_LIMIT:?}")));
@@ -169,20 +169,27 @@ impl Connection {
     }
 }
 
-async fn call(address: SocketAddr, channel: Channel, push: Push) -> Result<Report, Failure> {
-    let mut client = AgentClient::new(channel);
-    let no_answer = |why| Failure::NoAnswer { address, why };
-    let response = client.apply(tonic::Request::new(push.into())).await;
-    let report = response.map_err(|status| {
-        let why = status.message().to_owned();
-        match status.code() {
-            // Made up by our side, too, when there is no connection; the cause is what people need.
-            Code::Unavailable | Code::Unknown | Code::Cancelled => {
-                no_answer(status.source().map_or(why, in_words))
-            }
-            Code::FailedPrecondition => Failure::Stale { address, why },
-            _ => Failure::Unable { address, why },
-        }
-    })?;
-    Report::try_from(report.into_inner()).map_err(|source| Failure::Malformed { address, source })
+async fn call<O: Order>(
+    address: SocketAddr,
+    channel: Channel,
+    order: O,
+) -> Result<O::Report, Failure> {
+    let told = order.tell(AgentClient::new(channel)).await;
+    told.map_err(|error| match error {
+        CallError::Status(status) => failure(address, &status),
+        CallError::Malformed(source) => Failure::Malformed { address, source },
+    })
+}
+
+fn failure(address: SocketAddr, status: &Status) -> Failure {
+    let why = status.message().to_owned();
+    match status.code() {
+        // Made up by our side, too, when there is no connection; the cause is what people need.
+        Code::Unavailable | Code::Unknown | Code::Cancelled => Failure::NoAnswer {
+            address,
+            why: status.source().map_or(why, in_words),
+        },
+        Code::FailedPrecondition => Failure::Stale { address, why },
+        _ => Failure::Unable { address, why },
+    }
 }

@@ -11,25 +11,26 @@ use super::agent::{Answer, Courier, Orders};
 use super::connect::Caller;
 use super::lanes::Lanes;
 use super::link::Link;
+use super::order::Order;
 use crate::health::State;
 
-/// Brings every agent what its node shall hold, each in a task of its own. Level-driven: a newer push
-/// replaces an older one, whether or not that has arrived.
+/// Brings every agent one kind of order, each in a task of its own. Level-driven: a newer order replaces
+/// an older one, whether or not that has arrived.
 ///
 /// A call may take one second. One that fails is repeated, after 50 ms at first and never after
 /// more than 5 s; one that succeeds is repeated every 5 s, so that what changes on a node is known.
 /// Connections are kept open, and made anew as soon as they are known to be broken.
-pub struct AgentPool {
+pub struct AgentPool<O: Order = Push> {
     security: Security,
     handshakes: Arc<Lanes>,
     calls: Arc<Lanes>,
-    agents: HashMap<String, watch::Sender<Orders>>,
-    answers: mpsc::UnboundedSender<Answer>,
+    agents: HashMap<String, watch::Sender<Orders<O>>>,
+    answers: mpsc::UnboundedSender<Answer<O::Report>>,
 }
 
-impl AgentPool {
+impl<O: Order> AgentPool<O> {
     /// No agent yet. What agents answer comes out of the receiver; dropping that ends everything.
-    pub fn new(security: Security) -> (Self, mpsc::UnboundedReceiver<Answer>) {
+    pub fn new(security: Security) -> (Self, mpsc::UnboundedReceiver<Answer<O::Report>>) {
         let (answers, receiver) = mpsc::unbounded_channel();
         let pool = Self {
             security,
@@ -41,20 +42,20 @@ impl AgentPool {
         (pool, receiver)
     }
 
-    /// From now on the agent of `node`, at any of `addresses`, shall be told `push`. Must be called
+    /// From now on the agent of `node`, at any of `addresses`, shall be told `order`. Must be called
     /// within a tokio runtime.
-    pub fn set_desired(&mut self, node: &str, addresses: Vec<SocketAddr>, push: Push) {
+    pub fn set_desired(&mut self, node: &str, addresses: Vec<SocketAddr>, order: O) {
         if let Some(agent) = self.agents.get(node) {
             agent.send_if_modified(|orders| {
-                let differs = orders.addresses != addresses || orders.push != push;
-                (orders.addresses, orders.push) = (addresses, push);
+                let differs = orders.addresses != addresses || orders.order != order;
+                (orders.addresses, orders.order) = (addresses, order);
                 differs
             });
             return;
         }
         let (sender, receiver) = watch::channel(Orders {
             addresses,
-            push,
+            order,
             state: State::Unknown,
         });
         let node: Arc<str> = Arc::from(node);

@@ -14,6 +14,7 @@ mod planner;
 mod pool;
 mod record;
 mod together;
+mod witnesses;
 
 pub use self::damping::DampingSettings;
 pub use self::gateway::Gateway;
@@ -24,3 +25,4 @@ pub use self::planner::{NodeConfig, Observation, Planner, PlannerSettings};
 pub use self::pool::{Pool, PoolError};
 pub use self::record::{AddressRecord, DampingRecord, Record};
 pub use self::together::{GatewayError, check_gateways, share_sources};
+pub use self::witnesses::{Duty, Member, Roster, WitnessSettings};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use probe_user::egress::Desired;
 use serde::{Deserialize, Serialize};
 
-use super::{Record, Renewals};
+use super::{Duty, Record, Renewals};
 
 /// Why an egress IP leaves its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -98,6 +98,13 @@ pub enum Output {
     /// Have the prober extend these leases, and no others, then say so with
     /// [`handle_renewed`](super::Planner::handle_renewed).
     Renew(Renewals),
+    /// Tell the node's agent that this is its duty as a witness. The newest one alone counts.
+    Witness {
+        /// The node.
+        node: Arc<str>,
+        /// All of it; `None`: it has no more, and has said so.
+        duty: Option<Duty>,
+    },
     /// Tell people.
     Event(Event),
 }

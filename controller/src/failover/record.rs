@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use probe_user::egress::Claim;
 use serde::{Deserialize, Serialize};
 
-use super::Cause;
+use super::{Cause, Roster};
 use crate::api::Timestamp;
 
 /// All assignments. Nothing is told to an agent before the record that says so is durable, and
@@ -27,6 +27,9 @@ pub struct Record {
     /// The longest lease that may be running, ms; 0: none is.
     #[serde(default)]
     pub lease_ms: u64,
+    /// The witnesses, and those before them as long as their votes may count somewhere, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rosters: Vec<Roster>,
     /// Nodes that are drained on purpose.
     #[serde(default)]
     pub drained: BTreeSet<String>,

@@ -142,7 +142,7 @@ impl Agents {
     /// Takes note of an answer: a node that is not configured any more, and holds nothing any more,
     /// is forgotten.
     pub(super) fn handle_answer(&mut self, answer: &Answer) {
-        let Outcome::Applied(report) = &answer.outcome else {
+        let Outcome::Done(report) = &answer.outcome else {
             return;
         };
         let is_done = |node: &Node| {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use probe_user::channel::WitnessReport;
+use probe_user::keys::ClusterKeys;
 use probe_user::logging::in_words;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -10,7 +12,8 @@ use tokio::time::Instant;
 use super::agents::Agents;
 use super::keeper::Recorder;
 use super::renewing::Renewing;
-use crate::channel::{Answer, Outcome};
+use super::witnessing::Witnessing;
+use crate::channel::{Answer, Failure, Outcome};
 use crate::clock::Reading;
 use crate::consumers::{Consumer, Interest};
 use crate::failover::{Event, Gateway, NodeConfig, Observation, Output, Planner};
@@ -24,6 +27,8 @@ pub(super) enum Request {
     Configure {
         specs: Vec<NodeSpec>,
         gateways: Vec<Gateway>,
+        /// By which nodes' probe keys are made.
+        keys: ClusterKeys,
     },
     /// Drains a node, or ends that; answered once it is recorded, or with `false` if there is no
     /// such node.
@@ -64,7 +69,7 @@ pub(super) struct Egress {
     requests: mpsc::UnboundedReceiver<Request>,
     nodes: Nodes,
     recorder: Recorder,
-    agents: Agents,
+    told: Told,
     metrics: FailoverMetrics,
     /// Who waits for which version of the record.
     waiting: Vec<(u64, oneshot::Sender<bool>)>,
@@ -77,10 +82,19 @@ pub(super) struct Nodes {
     pub(super) renewing: Renewing,
 }
 
+/// Who is told what.
+pub(super) struct Told {
+    /// What their nodes shall hold.
+    pub(super) agents: Agents,
+    /// Their duty as witnesses.
+    pub(super) witnesses: Witnessing,
+}
+
 /// What happened.
 enum Happened {
     Requested(Request),
     Answered(Answer),
+    Testified(Answer<WitnessReport>),
     Recorded(u64),
     Renewed(Echoed),
     /// A node's state changed, or it is time.
@@ -94,7 +108,7 @@ impl Egress {
         planner: Planner,
         nodes: Nodes,
         recorder: Recorder,
-        agents: Agents,
+        told: Told,
         metrics: impl FnOnce(Arc<Mutex<Planner>>) -> FailoverMetrics,
     ) -> (Self, EgressHandle) {
         let planner = Arc::new(Mutex::new(planner));
@@ -109,7 +123,7 @@ impl Egress {
             requests,
             nodes,
             recorder,
-            agents,
+            told,
             waiting: Vec::new(),
         };
         (egress, handle)
@@ -122,6 +136,7 @@ impl Egress {
                 Happened::Ended => return,
                 Happened::Requested(request) => self.handle_request(request),
                 Happened::Answered(answer) => self.handle_answer(answer),
+                Happened::Testified(answer) => self.handle_testimony(&answer),
                 Happened::Recorded(version) => {
                     lock(&self.planner).handle_recorded(Reading::take(), version);
                 }
@@ -137,7 +152,8 @@ impl Egress {
         let wake = lock(&self.planner).next_wake();
         tokio::select! {
             request = self.requests.recv() => request.map_or(Happened::Ended, Happened::Requested),
-            Some(answer) = self.agents.answer() => Happened::Answered(answer),
+            Some(answer) = self.told.agents.answer() => Happened::Answered(answer),
+            Some(answer) = self.told.witnesses.answer() => Happened::Testified(answer),
             Some(version) = self.recorder.recorded() => Happened::Recorded(version),
             echoed = self.nodes.renewing.renewed() => Happened::Renewed(echoed),
             () = self.nodes.consumer.changed() => Happened::Look,
@@ -148,7 +164,11 @@ impl Egress {
     fn handle_request(&mut self, request: Request) {
         let mut planner = lock(&self.planner);
         match request {
-            Request::Configure { specs, gateways } => {
+            Request::Configure {
+                specs,
+                gateways,
+                keys,
+            } => {
                 let node = |spec: &NodeSpec| {
                     let (labels, addresses) = (spec.labels.clone(), spec.addresses.clone());
                     (spec.name.clone(), NodeConfig { labels, addresses })
@@ -161,7 +181,8 @@ impl Egress {
                     .consumer
                     .set_interest(Interest::Nodes(names.into_iter().collect()));
                 drop(planner);
-                self.agents.follow(specs);
+                self.told.witnesses.follow(&specs, keys);
+                self.told.agents.follow(specs);
             }
             Request::Drain {
                 node,
@@ -183,21 +204,22 @@ impl Egress {
 
     /// Many answers together are worth one decision.
     fn handle_answers_at_hand(&mut self) {
-        while let Some(answer) = self.agents.answer_at_hand() {
+        while let Some(answer) = self.told.agents.answer_at_hand() {
             self.handle_answer(answer);
         }
     }
 
     fn handle_answer(&mut self, answer: Answer) {
-        self.agents.handle_answer(&answer);
+        self.told.agents.handle_answer(&answer);
         let mut planner = lock(&self.planner);
         match answer.outcome {
-            Outcome::Applied(report) => {
+            Outcome::Done(report) => {
                 planner.handle_not_fenced(&answer.node, &report.not_fenced);
                 planner.handle_report(
                     Reading::take(),
                     &answer.node,
                     report.applied_epoch,
+                    report.witness_version,
                     &report.addresses,
                 );
             }
@@ -209,12 +231,30 @@ impl Egress {
         }
     }
 
+    fn handle_testimony(&self, answer: &Answer<WitnessReport>) {
+        let mut planner = lock(&self.planner);
+        let node = &*answer.node;
+        match &answer.outcome {
+            Outcome::Done(report) => {
+                planner.handle_testimony(Reading::take().instant, node, answer.version, report);
+            }
+            Outcome::Failed(failure) => {
+                let error = in_words(failure);
+                tracing::debug!(node, error, "the witness was not told");
+                if let Failure::Stale { .. } = failure {
+                    planner.handle_refused_duty(node);
+                }
+            }
+        }
+    }
+
     /// Decides by the present states.
     fn decide(&mut self) {
         let now = Reading::take();
         let mut planner = lock(&self.planner);
         for sighting in self.nodes.board.sightings() {
-            self.agents.observe(&sighting);
+            self.told.agents.observe(&sighting);
+            self.told.witnesses.observe(&sighting);
             let observation = Observation {
                 state: sighting.state,
                 since: sighting.since,
@@ -247,10 +287,11 @@ impl Egress {
         match output {
             Output::Record(record) => self.recorder.record(record),
             Output::Apply { node, desired } => {
-                if let Err(error) = self.agents.tell(&node, desired) {
+                if let Err(error) = self.told.agents.tell(&node, desired) {
                     lock(&self.planner).handle_failure(&node, &error.to_string());
                 }
             }
+            Output::Witness { node, duty } => self.told.witnesses.tell(node, duty),
             Output::Renew(renewals) => self.nodes.renewing.renew(&renewals),
             Output::Event(event) => {
                 log_event(&event);

@@ -12,8 +12,7 @@ use serde::de::{Deserializer, Error as _};
 
 use super::Settings;
 use crate::failover::{
-    DampingSettings, Fencing, Gateway, GuardSettings, PlannerSettings, Pool, check_gateways,
-    share_sources,
+    DampingSettings, Gateway, GuardSettings, PlannerSettings, Pool, check_gateways, share_sources,
 };
 
 /// A gateway as the file gives it.
@@ -112,23 +111,6 @@ impl Default for Damping {
     }
 }
 
-/// How it is made sure that an old owner is silent.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub enum FencingChoice {
-    /// It is not: addresses move as soon as their owner is UNREACHABLE.
-    #[default]
-    None,
-    /// By a lease that the controller alone extends: without a controller nobody uses an address for
-    /// longer than that.
-    Strict,
-}
-
-/// How long a lease lasts unless the file says it: long enough to restart the controller.
-const STRICT_LEASE: Duration = Duration::from_secs(10);
-/// The longest lease: a move may have to wait for as long.
-const LONGEST_LEASE: Duration = Duration::from_secs(600);
-
 impl Settings {
     /// The gateways.
     ///
@@ -187,19 +169,6 @@ impl Settings {
         }
     }
 
-    fn fencing(&self) -> Fencing {
-        match self.fencing {
-            FencingChoice::Strict => Fencing::Strict {
-                lease: self.lease(),
-            },
-            FencingChoice::None => Fencing::None,
-        }
-    }
-
-    fn lease(&self) -> Duration {
-        self.lease.map_or(STRICT_LEASE, |lease| lease.0)
-    }
-
     pub(super) fn check_failover(&self) -> Result<(), Invalid> {
         let share = self.failover.max_unreachable;
         Invalid::unless_within("failover.max_unreachable", &share, 0.0..=1.0)?;
@@ -208,18 +177,7 @@ impl Settings {
             let accepted = format!("must not be more than failover.damping.hold_max ({hold_max})");
             return Err(Invalid::new("failover.damping.hold", hold, accepted));
         }
-        if self.fencing == FencingChoice::Strict && self.timeout().is_zero() {
-            let accepted = "must be `none` where `timeout` is 0: nobody would extend a lease";
-            return Err(Invalid::new("fencing", "strict", accepted));
-        }
-        // A lease has to outlast the silence that is not worth a move.
-        let shortest = self.timeout() + 2 * self.period();
-        let lease = HumanDuration(self.lease());
-        if self.fencing == FencingChoice::Strict && !(shortest..=LONGEST_LEASE).contains(&lease.0) {
-            let (shortest, longest) = (HumanDuration(shortest), HumanDuration(LONGEST_LEASE));
-            let accepted = format!("must be from timeout + 2 periods ({shortest}) to {longest}");
-            return Err(Invalid::new("lease", lease, accepted));
-        }
+        self.check_fencing()?;
         if self.control.port == 0 {
             return Err(Invalid::new(
                 "control.port",
@@ -386,42 +344,6 @@ mod tests {
         assert_eq!(failback("5m"), Failback(Some(Duration::from_secs(300))));
         let error = toml::from_str::<Settings>("failover.failback = 'soon'").unwrap_err();
         assert!(error.to_string().contains("neither"), "{error}");
-    }
-
-    #[test]
-    fn fencing_that_is_not_there_yet_is_refused_by_name() {
-        let error = toml::from_str::<Settings>("fencing = 'quorum'")
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("quorum") && error.contains("none"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn a_lease_outlasts_the_timeout() {
-        let refused = refusal("fencing = 'strict'\nlease = '1200ms'");
-        assert!(
-            refused.contains("`lease`") && refused.contains("1s 400ms"),
-            "{refused}"
-        );
-        let text = "fencing = 'strict'\nlease = '1400ms'";
-        settings(text).validate().unwrap();
-        let lease = Duration::from_millis(1400);
-        assert_eq!(settings(text).planner().fencing, Fencing::Strict { lease });
-    }
-
-    #[test]
-    fn a_strict_lease_is_long_enough_to_restart_the_controller_by_default() {
-        let lease = settings("fencing = 'strict'").planner().fencing.lease();
-        assert_eq!(lease, Some(Duration::from_secs(10)));
-    }
-
-    #[test]
-    fn without_monitoring_nobody_could_extend_a_lease() {
-        let refused = refusal("timeout = '0s'\nfencing = 'strict'");
-        assert!(refused.contains("`fencing`"), "{refused}");
     }
 
     #[test]

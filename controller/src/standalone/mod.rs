@@ -4,6 +4,7 @@
 mod agents;
 mod control;
 mod egress;
+mod fencing;
 mod gateway_web;
 mod gateways;
 mod keeper;
@@ -18,11 +19,13 @@ mod settings;
 mod state_file;
 mod watch;
 mod web;
+mod witnessing;
 
 pub mod keygen;
 
 pub use self::control::ControlSettings;
-pub use self::gateways::{Damping, Failback, FailoverSettings, FencingChoice, GatewaySettings};
+pub use self::fencing::{FencingChoice, WitnessSettings};
+pub use self::gateways::{Damping, Failback, FailoverSettings, GatewaySettings};
 pub use self::nodes::{NodesError, Problem, Resolved, resolve};
 pub use self::publish::{GrpcSettings, ServiceSettings};
 pub use self::reload::ConfigError;

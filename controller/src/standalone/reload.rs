@@ -48,6 +48,7 @@ pub(super) struct Loaded {
     pub(super) settings: Settings,
     pub(super) resolved: Resolved,
     pub(super) gateways: Vec<Gateway>,
+    keys: ClusterKeys,
     stamps: [FileStamp; 2],
 }
 
@@ -63,6 +64,7 @@ pub(super) fn load(options: &Options, before: &[NodeSpec]) -> Result<Loaded, Con
         gateways: settings.gateways()?,
         settings,
         resolved,
+        keys,
         stamps: [config, key],
     })
 }
@@ -99,11 +101,13 @@ impl Reloader {
             settings,
             resolved,
             gateways,
+            keys,
             stamps,
         } = loaded;
         followers.egress.ask(Request::Configure {
             specs: resolved.specs.clone(),
             gateways,
+            keys,
         });
         Self {
             options,
@@ -189,6 +193,7 @@ impl Reloader {
         egress.ask(Request::Configure {
             specs,
             gateways: loaded.gateways,
+            keys: loaded.keys,
         });
         groups.send_replace(publish::groups(&loaded.settings.services));
     }

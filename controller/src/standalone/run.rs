@@ -17,7 +17,7 @@ use tokio::sync::{broadcast, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use super::agents::Agents;
-use super::egress::{Egress, Nodes};
+use super::egress::{Egress, Nodes, Told};
 use super::gateway_web;
 use super::keeper::StateKeeper;
 use super::probing::Probing;
@@ -26,6 +26,7 @@ use super::reload::{ConfigError, Followers, Loaded, Reloader, load};
 use super::renewing::Renewing;
 use super::report::Reporter;
 use super::web::Web;
+use super::witnessing::{Probes, Witnessing};
 use super::{Kept, Problem, Settings, StateFile, StateFileError};
 use crate::clock::Reading;
 use crate::consumers::Consumer;
@@ -162,9 +163,9 @@ impl Controller {
             consumer: consumers.register("egress"),
             renewing: Renewing::new(probing.control.clone()),
         };
-        let (egress, handle) = failover(settings, assignments, |planner, agents| {
+        let (egress, handle) = failover(settings, assignments, |planner, told| {
             let metrics = |planner| FailoverMetrics::register(&mut registry, planner);
-            Egress::new(planner, nodes, recorder, agents, metrics)
+            Egress::new(planner, nodes, recorder, told, metrics)
         })?;
         let (transitions, _) = broadcast::channel(BACKLOG);
         let (ready, readiness) = watch::channel(Err("not every node has answered yet".to_owned()));
@@ -252,19 +253,26 @@ impl Server {
     }
 }
 
-/// A planner that goes on from `assignments`, and the agents that were told of them.
+/// A planner that goes on from `assignments`, and the agents that are told of them.
 fn failover<T>(
     settings: &Settings,
     assignments: Assignments,
-    start: impl FnOnce(Planner, Agents) -> T,
+    start: impl FnOnce(Planner, Told) -> T,
 ) -> Result<T, RunError> {
     let security = settings.control.security().map_err(ConfigError::Gateways)?;
     let security = security.map(SecurityChoice::open).transpose()?;
     let mut planner = Planner::new(settings.planner());
     planner.restore(Reading::take(), &assignments);
-    let mut agents = Agents::new(security, settings.control.port);
+    let probes = Probes {
+        period: settings.period(),
+        port: settings.port,
+    };
+    let port = settings.control.port;
+    let mut witnesses = Witnessing::new(security.clone(), port, probes);
+    let mut agents = Agents::new(security, port);
+    witnesses.remember(&assignments.reach);
     agents.remember(assignments.reach);
-    Ok(start(planner, agents))
+    Ok(start(planner, Told { agents, witnesses }))
 }
 
 fn log_start(loaded: &Loaded, http: SocketAddr) {

@@ -12,7 +12,8 @@ use probe_user::settings::{HumanDuration, Invalid, Validate};
 use serde::Deserialize;
 
 use super::control::ControlSettings;
-use super::gateways::{FailoverSettings, FencingChoice, GatewaySettings};
+use super::fencing::{FencingChoice, WitnessSettings};
+use super::gateways::{FailoverSettings, GatewaySettings};
 use super::publish::{GrpcSettings, ServiceSettings, check_services};
 use crate::health::HealthSettings;
 use crate::monitor::MonitorSettings;
@@ -61,6 +62,8 @@ pub struct Settings {
     pub fencing: FencingChoice,
     /// How long a lease lasts; `None`: the default of how it is fenced.
     pub lease: Option<HumanDuration>,
+    /// Who extends leases beside the controller.
+    pub witnesses: WitnessSettings,
     /// The control channel to the agents.
     pub control: ControlSettings,
     /// The gRPC interface.
@@ -155,6 +158,7 @@ impl Default for Settings {
             failover: FailoverSettings::default(),
             fencing: FencingChoice::default(),
             lease: None,
+            witnesses: WitnessSettings::default(),
             control: ControlSettings::default(),
             grpc: GrpcSettings::default(),
             services: Vec::new(),

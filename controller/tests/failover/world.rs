@@ -12,6 +12,8 @@ use controller::failover::{
 use controller::health::State;
 use probe_user::egress::{AddressReport, AddressState, Desired, EgressIp};
 
+use crate::testimonies::Testimonies;
+
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) const SETTINGS: PlannerSettings = PlannerSettings {
     enabled: true,
@@ -47,6 +49,7 @@ pub(crate) struct World {
     pub(crate) renewals: Option<Renewals>,
     /// By node: when the newest reply came that its lease was extended by.
     pub(crate) echoed: BTreeMap<String, Instant>,
+    pub(crate) witnesses: Testimonies,
     nodes: BTreeMap<String, NodeConfig>,
     /// The state of each node, and since when.
     states: BTreeMap<String, (State, SystemTime)>,
@@ -68,6 +71,7 @@ impl World {
             disk_is_stuck: false,
             renewals: None,
             echoed: BTreeMap::new(),
+            witnesses: Testimonies::default(),
             nodes: BTreeMap::new(),
             states: BTreeMap::new(),
         }
@@ -117,6 +121,9 @@ impl World {
     /// The node gets into a state; nothing is decided yet.
     pub(crate) fn observe(&mut self, node: &str, state: State) {
         let is_renewed = |renewals: &Renewals| renewals.floors.contains_key(node);
+        if state != State::Unreachable {
+            self.witnesses.hear(self.now.instant, node);
+        }
         if state != State::Unreachable && self.renewals.as_ref().is_some_and(is_renewed) {
             self.echoed.insert(node.to_owned(), self.now.instant);
         }
@@ -209,6 +216,10 @@ impl World {
                 self.planner.handle_renewed(&self.echoed);
                 self.renewals = Some(renewals);
             }
+            Output::Witness { node, duty } => {
+                self.witnesses.tell(&node, duty);
+                self.testify(&node);
+            }
             Output::Event(event) => self.events.push(event),
         }
     }
@@ -229,13 +240,35 @@ impl World {
             state: AddressState::Announced,
         };
         let reports: Vec<AddressReport> = told.addresses.iter().map(report).collect();
+        let version = told.witnesses.as_ref().map_or(0, |set| set.version);
         self.planner
-            .handle_report(self.now, node, told.epoch, &reports);
+            .handle_report(self.now, node, told.epoch, version, &reports);
+    }
+
+    /// The node's agent answers what its duty as a witness is, if it is heard.
+    pub(crate) fn testify(&mut self, node: &str) {
+        let state = self.states.get(node).map(|(state, _)| *state);
+        if state != Some(State::Available) || self.mute.contains(node) {
+            return;
+        }
+        if let Some((version, report)) = self.witnesses.report(self.now.instant, node) {
+            let now = self.now.instant;
+            self.planner.handle_testimony(now, node, version, &report);
+        }
+    }
+
+    /// Everyone who is a witness answers again.
+    pub(crate) fn testify_all(&mut self) {
+        for node in self.witnesses.told() {
+            self.testify(&node);
+        }
+        self.run();
     }
 
     /// A new controller starts from the last durable record, and finds the nodes as they are.
     pub(crate) fn restart(&mut self, settings: PlannerSettings, gateways: Vec<Gateway>) {
         self.planner = Planner::new(settings);
+        self.witnesses.forget_controller();
         if let Some(record) = &self.record {
             self.planner.restore(self.now, record);
         }

@@ -58,7 +58,7 @@ impl Scene {
             let (mut pool, mut answers) = AgentPool::new(self.security.clone());
             pool.set_desired("n1", vec![address], push);
             match next(&mut answers).await.outcome {
-                Outcome::Applied(report) => Ok(report),
+                Outcome::Done(report) => Ok(report),
                 Outcome::Failed(failure) => Err(failure.to_string()),
             }
         };

@@ -71,7 +71,7 @@ async fn applied(
     while !waiting.is_empty() {
         let answer = next(answers).await;
         match &answer.outcome {
-            Outcome::Applied(report) if report.applied_epoch == epoch => {
+            Outcome::Done(report) if report.applied_epoch == epoch => {
                 waiting.remove(&*answer.node);
             }
             other => assert!(
@@ -157,7 +157,7 @@ async fn an_agent_that_does_not_answer_is_reported_and_tried_at_its_other_addres
         "{first:?}"
     );
     let second = next(&mut answers).await.outcome;
-    assert!(matches!(second, Outcome::Applied(_)), "{second:?}");
+    assert!(matches!(second, Outcome::Done(_)), "{second:?}");
 }
 
 #[tokio::test]
@@ -172,7 +172,7 @@ async fn the_newest_push_replaces_what_is_under_way() {
     node.called(2).await;
     hang.send(false).unwrap();
     let answer = next(&mut answers).await;
-    assert_eq!(answer.epoch, 2);
+    assert_eq!(answer.version, 2);
     assert_eq!(node.last(), Some(push(2)));
 }
 

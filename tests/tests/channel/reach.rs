@@ -66,7 +66,7 @@ async fn the_agent_of_a_node_that_is_reachable_again_is_told_at_once() {
     let back = Instant::now();
     pool.set_state("n1", State::Available);
     let answer = next(&mut answers).await;
-    assert!(matches!(answer.outcome, Outcome::Applied(_)), "{answer:?}");
+    assert!(matches!(answer.outcome, Outcome::Done(_)), "{answer:?}");
     assert!(back.elapsed() < AT_ONCE, "{:?}", back.elapsed());
 }
 
@@ -122,7 +122,7 @@ fn a_node_that_was_cut_off_is_told_over_a_new_connection_as_soon_as_it_is_back()
         let back = Instant::now();
         pool.set_state("n1", State::Available);
         let answer = next(&mut answers).await;
-        assert!(matches!(answer.outcome, Outcome::Applied(_)), "{answer:?}");
+        assert!(matches!(answer.outcome, Outcome::Done(_)), "{answer:?}");
         println!("told {:.1?} after the cut was mended", back.elapsed());
         assert!(back.elapsed() < AT_ONCE, "{:?}", back.elapsed());
     });

@@ -188,7 +188,7 @@ pub(crate) async fn ask(
     let (mut pool, mut answers) = AgentPool::new(security);
     pool.set_desired(node, vec![address], push);
     match next(&mut answers).await.outcome {
-        Outcome::Applied(report) => Ok(report),
+        Outcome::Done(report) => Ok(report),
         Outcome::Failed(failure) => Err(failure.to_string()),
     }
 }

@@ -47,7 +47,7 @@ fn push(cluster: &Cluster, epoch: u64, addresses: &[&str]) -> Report {
             let (mut pool, mut answers) = AgentPool::new(Security::Plaintext);
             pool.set_desired("n1", vec![agent], push);
             match answers.recv().await.unwrap().outcome {
-                Outcome::Applied(report) => report,
+                Outcome::Done(report) => report,
                 Outcome::Failed(failure) => panic!("{failure}"),
             }
         })

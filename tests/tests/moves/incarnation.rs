@@ -103,7 +103,7 @@ fn tell(scene: &Scene, index: u8, incarnation: u64) -> Result<Report, Failure> {
             let (mut pool, mut answers) = AgentPool::new(security);
             pool.set_desired(&node.name(), vec![address], push);
             match answers.recv().await.unwrap().outcome {
-                Outcome::Applied(report) => Ok(report),
+                Outcome::Done(report) => Ok(report),
                 Outcome::Failed(failure) => Err(failure),
             }
         })

@@ -58,11 +58,15 @@ impl Planner {
             let mut seating = Seating::default();
             let homeless = self.release_addresses(now, &mut seating);
             self.place(now, &mut seating, homeless);
+            self.reappoint(now.instant);
             self.number();
             self.renew(now.instant);
             self.wake = self.find_wake(now.instant);
         }
         self.record(now);
+        if self.recording.is_none() {
+            self.charge(now.instant);
+        }
     }
 
     fn judge_guard(&mut self, now: Instant) {
@@ -124,6 +128,7 @@ impl Planner {
                         epoch: Some(epoch), ..
                     }) = address.stage
                     {
+                        // The record follows anyway.
                         self.leases.raise(&owner, epoch);
                     }
                     self.stale.extend(address.holder().cloned());
@@ -297,7 +302,7 @@ impl Planner {
         };
         match self.leases.safety(address.owner.as_deref()?, epoch?) {
             Safety::At(at) => Some(at),
-            Safety::Unknown => None,
+            Safety::Unknown | Safety::NoQuorum(_) => None,
         }
     }
 
@@ -320,7 +325,7 @@ impl Planner {
             if step.phase == Phase::Revoke {
                 step.enter(now, Phase::Safe);
             }
-            self.leases.raise(&owner, *epoch);
+            self.dirty |= self.leases.raise(&owner, *epoch);
         }
     }
 
@@ -343,7 +348,10 @@ impl Planner {
             .addresses
             .values()
             .filter_map(|address| self.safe_at(address));
+        let witnesses = self.leases.fencing().witnesses();
+        let witnesses = witnesses.and_then(|it| self.leases.witnesses.next_wake(it));
         let wakes = damped
+            .chain(witnesses)
             .chain(failback)
             .chain(settling)
             .chain(guard)

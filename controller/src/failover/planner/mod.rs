@@ -1,6 +1,7 @@
 //! The planner: what it knows and how it is told. What it concludes is in `decide`, what it shows
 //! in `view`.
 
+mod appoint;
 mod decide;
 mod seating;
 mod state;
@@ -101,7 +102,7 @@ impl Planner {
             nodes: BTreeMap::new(),
             addresses: BTreeMap::new(),
             guard: Guard::default(),
-            leases: Leases::new(settings.fencing, Duration::ZERO),
+            leases: Leases::new(settings.fencing),
             term: 0,
             counter: 0,
             claimed: false,
@@ -119,9 +120,11 @@ impl Planner {
     pub fn restore(&mut self, now: Reading, record: &Record) {
         (self.term, self.version) = (record.term, record.version);
         let lease = Duration::from_millis(record.lease_ms);
-        self.leases = Leases::new(self.settings.fencing, lease);
-        for (name, floor) in &record.floors {
-            self.leases.restore(Arc::from(name.as_str()), *floor);
+        let fencing = self.settings.fencing;
+        self.leases = Leases::restored(now.instant, fencing, lease, &record.rosters);
+        for name in record.epochs.keys() {
+            let floor = record.floors.get(name).copied().unwrap_or_default();
+            self.leases.restore(Arc::from(name.as_str()), floor);
         }
         for name in record.epochs.keys().chain(&record.drained) {
             let node = self.node_entry(now.instant, name);
@@ -193,6 +196,7 @@ impl Planner {
             node.present = true;
             self.dirty |= moved;
         }
+        self.fit_leases();
         self.select();
     }
 
@@ -231,12 +235,13 @@ impl Planner {
         }
     }
 
-    /// Takes note of what an agent reports: that of `epoch` took effect.
+    /// Takes note of what an agent reports: that of `epoch` took effect, and that witness set.
     pub fn handle_report(
         &mut self,
         now: Reading,
         node: &str,
         epoch: u64,
+        witness_version: u64,
         reports: &[AddressReport],
     ) {
         let Some((name, _)) = self.nodes.get_key_value(node) else {
@@ -248,6 +253,7 @@ impl Planner {
         };
         known.failure = None;
         self.leases.confirm(&name, epoch, now.instant);
+        self.leases.witnesses.confirm(&name, witness_version);
         known.confirmed = known.confirmed.max(epoch);
         if epoch != known.told {
             return;
@@ -299,6 +305,7 @@ impl Planner {
                 self.leases.begin_term(now.instant);
             }
             self.tell(now);
+            self.charge(now.instant);
         }
     }
 

@@ -52,7 +52,7 @@ impl Planner {
             Seat::new(name.clone(), load)
         };
         let seats = candidates()
-            .filter(|(_, node)| node.is_eligible())
+            .filter(|(name, node)| node.is_eligible() && self.leases.may_hold(name))
             .map(seat)
             .collect();
         let limit = self

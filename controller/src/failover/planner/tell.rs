@@ -90,6 +90,7 @@ impl Planner {
                 .map(|(name, floor)| (owned(name), floor))
                 .collect(),
             lease_ms: self.leases.longest().as_millis() as u64,
+            rosters: self.recorded_rosters(),
             drained: nodes()
                 .filter(|(_, node)| node.drained)
                 .map(|(name, _)| owned(name))
@@ -146,7 +147,7 @@ impl Planner {
                 addresses: Vec::new(),
                 gateways: Vec::new(),
                 lease_ms: self.leases.lease_ms(),
-                witnesses: None,
+                witnesses: self.leases.witness_set(&name),
             };
             (name, desired)
         };

@@ -12,6 +12,7 @@ use super::decide::{Release, Wait};
 use super::state::{Address, Leaving, Node, Stage};
 use crate::api::{self, ReportState, Timestamp};
 use crate::failover::lease::Safety;
+use crate::failover::witnesses::Lacking;
 use crate::failover::{Cause, Gateway, Phase};
 use crate::health::State;
 
@@ -112,6 +113,10 @@ impl Planner {
                 let left = at.saturating_duration_since(now).as_secs_f64();
                 format!("{owner} confirms nothing, and its lease may last for {left:.1} s more")
             }
+            Some(Safety::NoQuorum(Lacking { promised, of })) => format!(
+                "{owner} confirms nothing, and only {promised} of its {of} witnesses have promised not to \
+                 extend its lease (NoQuorum)"
+            ),
             Some(Safety::Unknown) | None => {
                 format!("{owner} confirms nothing, and its lease is still being extended")
             }

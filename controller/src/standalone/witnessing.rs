@@ -1,0 +1,159 @@
+//! Tells witnesses what their duty is, and hears what they promise.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use probe_user::channel::{self, Security, Watched, WitnessReport};
+use probe_user::keys::{ClusterKeys, NodeKeys};
+use tokio::sync::mpsc;
+
+use crate::channel::{AgentPool, Answer};
+use crate::failover::Duty;
+use crate::monitor::{NodeSpec, Sighting};
+
+/// How nodes are probed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probes {
+    /// Time between two probes of a node.
+    pub(super) period: Duration,
+    /// UDP port of the nodes' reflectors.
+    pub(super) port: u16,
+}
+
+/// The agents that are or were witnesses.
+pub(super) struct Witnessing {
+    /// `None`: no channel is configured.
+    channel: Option<Channel>,
+    probes: Probes,
+    /// The cluster's nodes, even those that are not configured any more.
+    nodes: HashMap<String, Node>,
+    /// By which everyone's probe keys are made; `None`: nothing is configured yet.
+    keys: Option<ClusterKeys>,
+    duties: BTreeMap<Arc<str>, Duty>,
+}
+
+/// How a node is or was probed.
+#[derive(Default)]
+struct Node {
+    addresses: Vec<IpAddr>,
+    /// `None`: as its name and the cluster's keys say.
+    keys: Option<NodeKeys>,
+}
+
+struct Channel {
+    pool: AgentPool<channel::Duty>,
+    answers: mpsc::UnboundedReceiver<Answer<WitnessReport>>,
+    /// Where agents listen.
+    port: u16,
+}
+
+impl Witnessing {
+    /// There is no witness yet. Agents listen on `port`; without `security` none is told anything.
+    pub(super) fn new(security: Option<Security>, port: u16, probes: Probes) -> Self {
+        let open = |security| {
+            let (pool, answers) = AgentPool::new(security);
+            Channel {
+                pool,
+                answers,
+                port,
+            }
+        };
+        Self {
+            channel: security.map(open),
+            probes,
+            nodes: HashMap::new(),
+            keys: None,
+            duties: BTreeMap::new(),
+        }
+    }
+
+    /// Nodes that an earlier controller told something, by where they were reached then.
+    pub(super) fn remember(&mut self, reach: &BTreeMap<String, Vec<IpAddr>>) {
+        let node = |(name, addresses): (&String, &Vec<IpAddr>)| {
+            let addresses = addresses.clone();
+            let keys = None;
+            (name.clone(), Node { addresses, keys })
+        };
+        self.nodes.extend(reach.iter().map(node));
+    }
+
+    /// These nodes are configured from now on. Others may have to be witnessed all the same.
+    pub(super) fn follow(&mut self, specs: &[NodeSpec], keys: ClusterKeys) {
+        for node in self.nodes.values_mut() {
+            node.keys = None;
+        }
+        let node = |spec: &NodeSpec| {
+            let (addresses, keys) = (spec.addresses.clone(), Some(spec.keys.clone()));
+            (spec.name.clone(), Node { addresses, keys })
+        };
+        self.nodes.extend(specs.iter().map(node));
+        self.keys = Some(keys);
+        let witnesses: Vec<Arc<str>> = self.duties.keys().cloned().collect();
+        for witness in witnesses {
+            self.push(&witness);
+        }
+    }
+
+    /// Takes note of how a node is doing.
+    pub(super) fn observe(&self, sighting: &Sighting) {
+        if let Some(channel) = &self.channel {
+            channel.pool.set_state(&sighting.node, sighting.state);
+        }
+    }
+
+    /// This is the node's duty from now on; `None`: it has none, and need not be told.
+    pub(super) fn tell(&mut self, node: Arc<str>, duty: Option<Duty>) {
+        match duty {
+            Some(duty) => {
+                self.duties.insert(node.clone(), duty);
+                self.push(&node);
+            }
+            None => {
+                self.duties.remove(&node);
+                if let Some(channel) = &mut self.channel {
+                    channel.pool.forget(&node);
+                }
+            }
+        }
+    }
+
+    /// The next answer of any witness. Never returns without a channel.
+    pub(super) async fn answer(&mut self) -> Option<Answer<WitnessReport>> {
+        match &mut self.channel {
+            Some(channel) => channel.answers.recv().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn push(&mut self, witness: &Arc<str>) {
+        let (Some(duty), Some(keys)) = (self.duties.get(witness), &self.keys) else {
+            return;
+        };
+        let watched = |(name, floor): &(Arc<str>, u64)| {
+            let node = self.nodes.get(&**name);
+            let known = node.and_then(|node| node.keys.clone());
+            Watched {
+                keys: known.unwrap_or_else(|| keys.node_keys(name)),
+                addresses: node.map_or(Vec::new(), |node| node.addresses.clone()),
+                floor: *floor,
+                vote: true,
+            }
+        };
+        let duty = channel::Duty {
+            version: duty.version,
+            instance: duty.instance,
+            watched: duty.watched.iter().map(watched).collect(),
+            period: self.probes.period,
+            lease: duty.lease,
+            port: self.probes.port,
+        };
+        if let Some(channel) = &mut self.channel {
+            let at = |address: &IpAddr| SocketAddr::new(*address, channel.port);
+            let node = self.nodes.get(&**witness).into_iter();
+            let addresses = node.flat_map(|node| &node.addresses).map(at).collect();
+            channel.pool.set_desired(witness, addresses, duty);
+        }
+    }
+}
