@@ -1,8 +1,8 @@
 //! Layout of the maps' keys and values. What agent and kernel both see, and what
 //! `bpftool map dump` prints: plain integers, byte arrays, fieldless enums, explicit padding.
 //!
-//! A value has one writer. `PROBE_CONFIG`, `PROBE_KEYS`, `AGENT_BEAT`, `ASSIGNMENT`, `WITNESSES`
-//! and `EGRESS_IPS` are the agent's; `REFLECT_STATS`, `PROBERS`, `NODE_LEASE` and `FENCE_STATS` are
+//! A value has one writer. `PROBE_CONFIG`, `PROBE_KEYS`, `AGENT_BEAT`, `ASSIGNMENT`, `WITNESSES`,
+//! `WITNESS_MEMORY` and `EGRESS_IPS` are the agent's; `REFLECT_STATS`, `PROBERS`, `NODE_LEASE` and `FENCE_STATS` are
 //! the kernel's.
 
 use crate::outcome::Outcome;
@@ -22,6 +22,8 @@ pub const MAX_PROBERS: usize = 1024;
 pub const KEY_SLOTS: usize = 2;
 /// Witnesses that a node's set holds at most.
 pub const MAX_WITNESSES: usize = 7;
+/// Nodes that one witness has ever been told a floor for, at most, and itself.
+pub const MAX_WATCHED: usize = 16_384;
 /// Addresses that the fence guards at most.
 pub const MAX_EGRESS_IPS: usize = 16_384;
 
@@ -46,9 +48,11 @@ macro_rules! map_values {
 
 mod fence;
 mod lease;
+mod memory;
 
 pub use fence::{EgressGuard, EgressIp, FenceStat, Guard};
 pub use lease::{Assignment, NodeLease, SpinLock, Witness, WitnessId};
+pub use memory::{StoredFloor, WatchedNode};
 
 map_values! {
     Prefix: 32,
@@ -59,6 +63,8 @@ map_values! {
     WitnessId: 8,
     Witness: 16,
     NodeLease: 104,
+    WatchedNode: 8,
+    StoredFloor: 16,
     EgressIp: 16,
     EgressGuard: 8,
     FenceStat: 16,

@@ -3,7 +3,8 @@
 //! - [`settings`], [`logging`] and [`http`] are common to all daemons. They know nothing of probes.
 //! - [`keys`] and [`session`] are the prober's half: keys, and the engine that probes.
 //! - [`kernel`] and [`interfaces`] are the node's half: programs, maps and links, and where they
-//!   belong. [`egress`] holds the node's egress IPs, as [`channel`] says. [`agent`] puts them to work.
+//!   belong. [`egress`] holds the node's egress IPs, and [`witness`] observes other nodes, as
+//!   [`channel`] says. [`agent`] puts them to work.
 
 #![deny(unsafe_code)]
 
@@ -17,3 +18,4 @@ pub mod keys;
 pub mod logging;
 pub mod session;
 pub mod settings;
+pub mod witness;

@@ -1,13 +1,14 @@
 //! The maps, and the reflector's view of them.
 
-use aya_ebpf::bindings::bpf_spin_lock as KernelLock;
+use aya_ebpf::bindings::{BPF_F_NO_PREALLOC, bpf_spin_lock as KernelLock};
 use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuArray};
 use aya_ebpf::helpers::{bpf_ktime_get_boot_ns, bpf_spin_lock, bpf_spin_unlock};
 use aya_ebpf::macros::btf_map;
 use probe_ebpf::lease::{self, Ask, Keeper};
 use probe_ebpf::maps::{
-    AgentBeat, Assignment, KEY_SLOTS, MAX_PROBERS, MAX_WITNESSES, NodeLease, ProbeConfig, ProbeKey,
-    ProberKey, ProberSeen, ReflectStat, Witness, WitnessId,
+    AgentBeat, Assignment, KEY_SLOTS, MAX_PROBERS, MAX_WATCHED, MAX_WITNESSES, NodeLease,
+    ProbeConfig, ProbeKey, ProberKey, ProberSeen, ReflectStat, StoredFloor, WatchedNode, Witness,
+    WitnessId,
 };
 use probe_ebpf::outcome::Outcome;
 use probe_ebpf::reflect::Node;
@@ -22,6 +23,13 @@ static AGENT_BEAT: Array<AgentBeat, 1> = Array::new();
 static ASSIGNMENT: Array<Assignment, 1> = Array::new();
 #[btf_map]
 static WITNESSES: HashMap<WitnessId, Witness, MAX_WITNESSES> = HashMap::new();
+#[btf_map]
+static WITNESS_MEMORY: HashMap<
+    WatchedNode,
+    StoredFloor,
+    MAX_WATCHED,
+    { BPF_F_NO_PREALLOC as usize },
+> = HashMap::new();
 #[btf_map]
 static NODE_LEASE: Array<NodeLease, 1> = Array::new();
 #[btf_map]

@@ -9,9 +9,12 @@ use tracing::info;
 use super::run::Agent;
 use super::settings::Settings;
 use super::{config, in_words};
-use crate::channel::{Bound, Node, Push, Refusal, Report, ServeError};
+use crate::channel::{
+    AskReport, Bound, Duty, Node, Push, Question, Refusal, Report, ServeError, WitnessReport,
+};
 use crate::egress::{self, ApplyError};
 use crate::keys::{NodeKey, NodeKeys};
+use crate::witness::{self, DutyError, Failure};
 
 /// Keys that a controller has pushed.
 pub(super) struct KeyPush {
@@ -30,8 +33,11 @@ impl Control {
     pub(super) async fn start(
         settings: &Settings,
         egress: Option<egress::Handle>,
+        witness: Option<witness::Handle>,
     ) -> Result<Option<Self>> {
-        let (Some(choice), Some(egress)) = (settings.control.security()?, egress) else {
+        let (Some(choice), Some(egress), Some(witness)) =
+            (settings.control.security()?, egress, witness)
+        else {
             return Ok(None);
         };
         let bound = Bound::bind(settings.control.listen, choice.open()?).await?;
@@ -39,6 +45,7 @@ impl Control {
         let (sender, keys) = mpsc::channel(1);
         let node = ControlledNode {
             egress,
+            witness,
             keys: sender,
         };
         let server = tokio::spawn(bound.run(node));
@@ -88,6 +95,7 @@ impl Agent {
 /// The node, as the control channel acts on it.
 struct ControlledNode {
     egress: egress::Handle,
+    witness: witness::Handle,
     keys: mpsc::Sender<KeyPush>,
 }
 
@@ -119,6 +127,14 @@ impl Node for ControlledNode {
     fn report(&self) -> Report {
         report(self.egress.status())
     }
+
+    async fn witness(&self, duty: Duty) -> Result<WitnessReport, Refusal> {
+        self.witness.take_on(duty).await.map_err(witness_refusal)
+    }
+
+    async fn ask(&self, question: Question) -> Result<AskReport, Refusal> {
+        self.witness.ask(question).await.map_err(witness_refusal)
+    }
 }
 
 fn report(status: egress::Status) -> Report {
@@ -137,5 +153,18 @@ fn refusal(error: ApplyError) -> Refusal {
         | ApplyError::OlderWitnesses { .. }
         | ApplyError::WrongIncarnation { .. } => Refusal::Stale(error.to_string()),
         ApplyError::NotRecorded(_) | ApplyError::Stopping => Refusal::Unable(error.to_string()),
+    }
+}
+
+fn witness_refusal(failure: Failure) -> Refusal {
+    let why = in_words(&failure);
+    match failure {
+        Failure::Duty(DutyError::OtherInstance { .. } | DutyError::Older { .. }) => {
+            Refusal::Stale(why)
+        }
+        Failure::Duty(DutyError::Itself { .. }) | Failure::Ask(_) => Refusal::Senseless(why),
+        Failure::Duty(DutyError::NoMemory | DutyError::NotStored { .. })
+        | Failure::NotRecorded(_)
+        | Failure::Stopping => Refusal::Unable(why),
     }
 }

@@ -2,6 +2,7 @@
 
 mod egress;
 mod lease;
+mod witness;
 
 use std::fmt;
 
@@ -20,11 +21,16 @@ use super::in_words;
 use super::status::{SharedStatus, Status};
 use crate::egress::Handle;
 use crate::kernel;
+use crate::witness::Handle as WitnessHandle;
 
 const PREFIX: &str = "pulsepath";
 
 /// A registry with all of the agent's metrics.
-pub(super) fn registry(status: SharedStatus, egress: Option<Handle>) -> Registry {
+pub(super) fn registry(
+    status: SharedStatus,
+    egress: Option<Handle>,
+    witness: Option<WitnessHandle>,
+) -> Registry {
     let mut registry = Registry::with_prefix(PREFIX);
     let programs = if kernel::is_built_in() {
         "built_in"
@@ -39,7 +45,11 @@ pub(super) fn registry(status: SharedStatus, egress: Option<Handle>) -> Registry
             ("kernel_programs", programs),
         ]),
     );
-    registry.register_collector(Box::new(AgentCollector { status, egress }));
+    registry.register_collector(Box::new(AgentCollector {
+        status,
+        egress,
+        witness,
+    }));
     registry
 }
 
@@ -47,6 +57,7 @@ pub(super) fn registry(status: SharedStatus, egress: Option<Handle>) -> Registry
 struct AgentCollector {
     status: SharedStatus,
     egress: Option<Handle>,
+    witness: Option<WitnessHandle>,
 }
 
 impl Collector for AgentCollector {
@@ -58,6 +69,9 @@ impl Collector for AgentCollector {
         metrics.attachments(&status)?;
         metrics.checks(&status)?;
         metrics.lease(&status)?;
+        if let Some(witness) = &self.witness {
+            metrics.witness(&witness.tally())?;
+        }
         match &self.egress {
             Some(egress) => metrics.egress(&egress.status()),
             None => Ok(()),

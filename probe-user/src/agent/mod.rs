@@ -21,5 +21,6 @@ mod run;
 pub mod settings;
 mod status;
 mod user_space;
+mod witness;
 
 use crate::logging::in_words;

@@ -20,13 +20,14 @@ use super::fence::FenceRequest;
 use super::reflector::Reflector;
 use super::settings::Settings;
 use super::status::{SharedStatus, Status};
-use super::{config, egress, grpc_health, metrics};
+use super::{config, egress, grpc_health, metrics, witness};
 use crate::egress::Handle;
 use crate::http::{HttpError, Serve};
 use crate::interfaces::{Interface, Management, Watch};
 use crate::kernel::KernelLog;
 use crate::keys::NodeKeys;
 use crate::logging;
+use crate::witness::{DriverError, Handle as WitnessHandle, Running};
 
 /// The kernel's log lines are chosen by `log.kernel`; whatever it makes is shown.
 const LOG_FILTER: &str = "info,pulsepath_ebpf=trace";
@@ -41,12 +42,17 @@ pub(super) async fn run(settings: Settings) -> Result<()> {
     let keys = read_keys(&settings)?;
     let mut agent = Agent::start(settings, &keys)?;
     let (egress, fences) = egress::start(&agent.settings, &agent.reflector)?.unzip();
-    let (stop, http) = agent.serve_http(egress.clone()).await?;
+    let (witness, watching) = witness::start(&agent.settings, &agent.reflector)?.unzip();
+    let (stop, http) = agent.serve_http(egress.clone(), witness.clone()).await?;
     grpc_health::start(&agent.settings.grpc_health, agent.serving.subscribe()).await?;
-    let control = Control::start(&agent.settings, egress).await?;
-    let outcome = agent
-        .work(&mut signals, http, control, fences.flatten())
-        .await;
+    let control = Control::start(&agent.settings, egress, witness).await?;
+    let others = Others {
+        http,
+        control,
+        watching,
+        fences: fences.flatten(),
+    };
+    let outcome = agent.work(&mut signals, others).await;
     // The server hears of it by losing the sender.
     drop(stop);
     outcome
@@ -85,6 +91,14 @@ impl Signals {
             _ = self.interrupt.recv() => "SIGINT",
         }
     }
+}
+
+/// What runs beside the main loop.
+struct Others {
+    http: JoinHandle<Result<(), HttpError>>,
+    control: Option<Control>,
+    watching: Option<Running>,
+    fences: Option<Receiver<FenceRequest>>,
 }
 
 /// The agent at work.
@@ -164,8 +178,9 @@ impl Agent {
     async fn serve_http(
         &self,
         egress: Option<Handle>,
+        witness: Option<WitnessHandle>,
     ) -> Result<(oneshot::Sender<()>, JoinHandle<Result<(), HttpError>>)> {
-        let registry = metrics::registry(self.status.clone(), egress).into();
+        let registry = metrics::registry(self.status.clone(), egress, witness).into();
         let serve = Serve::new(self.settings.http.listen, registry, self.ready.subscribe());
         let bound = serve.bind().await?;
         info!(address = %bound.local_addr(), "serving /live, /ready and /metrics");
@@ -177,13 +192,13 @@ impl Agent {
         Ok((stop, server))
     }
 
-    async fn work(
-        &mut self,
-        signals: &mut Signals,
-        mut http: JoinHandle<Result<(), HttpError>>,
-        mut control: Option<Control>,
-        mut fences: Option<Receiver<FenceRequest>>,
-    ) -> Result<()> {
+    async fn work(&mut self, signals: &mut Signals, others: Others) -> Result<()> {
+        let Others {
+            mut http,
+            mut control,
+            mut watching,
+            mut fences,
+        } = others;
         let mut beats = self.beat_ticks();
         let mut look = Instant::now();
         loop {
@@ -195,6 +210,10 @@ impl Agent {
                 ended = &mut http => {
                     ended.context("the HTTP server panicked")??;
                     return Err(anyhow!("the HTTP server has ended"));
+                }
+                ended = end_of(&mut watching) => {
+                    ended?;
+                    return Err(anyhow!("the witness has ended"));
                 }
                 pushed = Control::next(&mut control) => self.replace_keys(pushed?),
                 Some(request) = next_fence(&mut fences) => self.fence(request).await,
@@ -241,6 +260,14 @@ impl Agent {
 async fn next_fence(fences: &mut Option<Receiver<FenceRequest>>) -> Option<FenceRequest> {
     match fences {
         Some(fences) => fences.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Why the witness has ended. Never returns where there is none.
+async fn end_of(watching: &mut Option<Running>) -> Result<(), DriverError> {
+    match watching {
+        Some(running) => running.ended().await,
         None => std::future::pending().await,
     }
 }

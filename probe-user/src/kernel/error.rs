@@ -165,6 +165,12 @@ pub enum KernelError {
         /// The instance ids.
         instances: Vec<u64>,
     },
+    /// A witness's memory has no room left.
+    #[error("the floors of {nodes} nodes are stored already")]
+    MemoryFull {
+        /// How many it can hold.
+        nodes: usize,
+    },
     /// An address that the fence cannot guard.
     #[error("{address} cannot be guarded: {reason}")]
     Unguardable {

@@ -6,8 +6,8 @@ use aya::maps::{Array, HashMap, Map, MapData, MapError, MapInfo, MapType, PerCpu
 use probe_ebpf::fence::FenceOutcome;
 use probe_ebpf::maps::{
     AgentBeat, Assignment, EgressGuard, EgressIp, FenceStat, KEY_SLOTS, MAX_EGRESS_IPS,
-    MAX_PROBERS, MAX_WITNESSES, NodeLease, ProbeConfig, ProbeKey, ProberKey, ProberSeen,
-    ReflectStat, Witness, WitnessId,
+    MAX_PROBERS, MAX_WATCHED, MAX_WITNESSES, NodeLease, ProbeConfig, ProbeKey, ProberKey,
+    ProberSeen, ReflectStat, StoredFloor, WatchedNode, Witness, WitnessId,
 };
 use probe_ebpf::outcome::Outcome;
 
@@ -21,6 +21,7 @@ pub(super) const PROBE_KEYS: &str = "PROBE_KEYS";
 pub(super) const AGENT_BEAT: &str = "AGENT_BEAT";
 pub(super) const ASSIGNMENT: &str = "ASSIGNMENT";
 pub(super) const WITNESSES: &str = "WITNESSES";
+pub(super) const WITNESS_MEMORY: &str = "WITNESS_MEMORY";
 pub(super) const NODE_LEASE: &str = "NODE_LEASE";
 pub(super) const EGRESS_IPS: &str = "EGRESS_IPS";
 pub(super) const FENCE_STATS: &str = "FENCE_STATS";
@@ -34,12 +35,13 @@ pub(super) struct MapSpec {
 }
 
 /// Every map of this layout version.
-pub(super) const SPECS: [MapSpec; 10] = [
+pub(super) const SPECS: [MapSpec; 11] = [
     array::<ProbeConfig>(PROBE_CONFIG, 1),
     array::<ProbeKey>(PROBE_KEYS, KEY_SLOTS),
     array::<AgentBeat>(AGENT_BEAT, 1),
     array::<Assignment>(ASSIGNMENT, 1),
     spec::<WitnessId, Witness>(WITNESSES, MapType::Hash, MAX_WITNESSES),
+    spec::<WatchedNode, StoredFloor>(WITNESS_MEMORY, MapType::Hash, MAX_WATCHED),
     array::<NodeLease>(NODE_LEASE, 1),
     spec::<EgressIp, EgressGuard>(EGRESS_IPS, MapType::Hash, MAX_EGRESS_IPS),
     spec::<u32, FenceStat>(FENCE_STATS, MapType::PerCpuArray, FenceOutcome::COUNT),

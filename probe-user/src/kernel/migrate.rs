@@ -12,7 +12,8 @@ use super::error::KernelError;
 use super::fence::clsact;
 use super::links;
 use super::maps::{
-    AGENT_BEAT, ASSIGNMENT, EGRESS_IPS, Maps, NODE_LEASE, PROBE_CONFIG, PROBE_KEYS, WITNESSES,
+    AGENT_BEAT, ASSIGNMENT, EGRESS_IPS, Maps, NODE_LEASE, PROBE_CONFIG, PROBE_KEYS, WITNESS_MEMORY,
+    WITNESSES,
 };
 use super::sys;
 
@@ -32,6 +33,7 @@ pub(super) fn carry_over(older: &Path, directory: &Path) -> Result<(), KernelErr
         AGENT_BEAT,
         EGRESS_IPS,
         WITNESSES,
+        WITNESS_MEMORY,
         NODE_LEASE,
         ASSIGNMENT,
     ] {

@@ -4,7 +4,8 @@
 //! [`Kernel`] loads what the build embedded, adopts what an earlier agent pinned, and attaches.
 //! [`Maps`] reads and writes the maps, also without a [`Kernel`]. Below `pin_dir` everything
 //! lies in one directory per layout version; only the process that holds its lock changes it.
-//! [`Fence`] is the same for the addresses that the fence guards.
+//! [`Fence`] is the same for the addresses that the fence guards, [`WitnessMemory`] for what this node
+//! must not forget as a witness.
 //!
 //! Its unsafe code is in `sys` and `value`. It does not know
 //! of netlink, sockets or tasks.
@@ -18,6 +19,7 @@ mod layout;
 mod lease;
 mod links;
 mod maps;
+mod memory;
 mod migrate;
 mod mode;
 mod preflight;
@@ -38,6 +40,7 @@ pub use layout::version_directory;
 pub use lease::WitnessSet;
 pub use links::{LinkKind, PinnedLink, scan as scan_links};
 pub use maps::Maps;
+pub use memory::{Stored, WitnessMemory};
 pub use mode::{AttachSetting, Choice, Mode, choices};
 pub use removal::{Removal, Removed};
 pub use stats::Counter;

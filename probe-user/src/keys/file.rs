@@ -92,10 +92,10 @@ pub(super) fn write_new(path: &Path, text: &str) -> Result<(), KeyError> {
 /// # Errors
 ///
 /// There is one already (`AlreadyExists`), or it cannot be written.
-pub fn create_whole(path: &Path, mode: u32, text: &str) -> io::Result<()> {
+pub fn create_whole(path: &Path, mode: u32, content: impl AsRef<[u8]>) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(mode).open(path)?;
-    file.write_all(text.as_bytes())
+    file.write_all(content.as_ref())
         .and_then(|()| file.sync_all())
         .inspect_err(|_| {
             // Half a file is of no use, and would stand in the way of the next attempt. If it cannot
@@ -104,29 +104,36 @@ pub fn create_whole(path: &Path, mode: u32, text: &str) -> io::Result<()> {
         })
 }
 
-/// Puts a new file in the place of the one that may be there.
+/// Puts a new file that only its owner may read in the place of the one that may be there.
 pub(super) fn replace(path: &Path, text: &str) -> Result<(), KeyError> {
+    replace_whole(path, OWNER_ONLY, text).map_err(|source| KeyError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Puts a new file with this mode and content in the place of the one that may be there. Whoever reads
+/// it gets the old content or the new one, whatever happens meanwhile; once this returns, the new one.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub fn replace_whole(path: &Path, mode: u32, content: impl AsRef<[u8]>) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let new = PathBuf::from(name);
-    let failed = |source| KeyError::Write {
-        path: path.to_owned(),
-        source,
-    };
     match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         // Left over from an attempt that was interrupted.
         _ => {}
     }
-    write_new(&new, text)?;
-    fs::rename(&new, path).map_err(failed)?;
+    create_whole(&new, mode, content)?;
+    fs::rename(&new, path)?;
     // The file's name has to last, too.
     let directory = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))
-        .and_then(|directory| directory.sync_all())
-        .map_err(failed)
+    File::open(directory.unwrap_or(Path::new("."))).and_then(|directory| directory.sync_all())
 }
 
 pub(super) fn to_hex(bytes: &[u8]) -> String {

@@ -19,7 +19,7 @@ use probe_ebpf::siphash::SipKey;
 use sha2::Sha256;
 
 pub use error::{KeyError, MalformedKey};
-pub use file::create_whole;
+pub use file::{create_whole, replace_whole};
 
 /// Bytes of a cluster key.
 const CLUSTER_KEY_LEN: usize = 32;

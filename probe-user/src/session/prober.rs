@@ -218,6 +218,14 @@ impl Prober {
             .extend(target.queue().map(|queued| (handle, queued)));
     }
 
+    /// Begins a round to a target at once, beside those of its schedule. For whoever wants an answer
+    /// now; whoever judges a target's silence goes by the schedule alone.
+    pub fn probe_now(&mut self, now: Instant, id: TargetId) {
+        if let Some(handle) = self.registry.find(id) {
+            self.begin_round(now, now, handle);
+        }
+    }
+
     /// Gives up a target's probes whose window has closed, without waiting for its next round.
     pub fn expire(&mut self, now: Instant, id: TargetId) {
         if let Some(handle) = self.registry.find(id) {
@@ -265,13 +273,14 @@ impl Prober {
             };
             let timestamp = self.wall.at(now);
             let probe = target.probe(queued, now, timestamp, self.settings.port);
-            if let Some((sequence, to, payload)) = probe {
+            if let Some(probe) = probe {
                 self.stats.sent += 1;
+                self.stats.extending += u64::from(probe.extends);
                 return Some(Transmit {
                     target: target.id,
-                    sequence,
-                    to,
-                    payload,
+                    sequence: probe.sequence,
+                    to: probe.to,
+                    payload: probe.payload,
                 });
             }
         }

@@ -44,6 +44,8 @@ impl Lag {
 pub struct ProberStats {
     /// Probes handed out to be sent, those refused included.
     pub sent: u64,
+    /// Probes among these that extend a node's lease, if the node agrees.
+    pub extending: u64,
     /// Probes that the socket refused for a reason of this host.
     pub refused: u64,
     /// Probes answered in time, `reordered` ones included.

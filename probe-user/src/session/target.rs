@@ -97,6 +97,15 @@ pub(super) struct Queued {
     pub(super) path: usize,
 }
 
+/// A probe, ready to be sent.
+pub(super) struct Made {
+    pub(super) sequence: u32,
+    pub(super) to: SocketAddr,
+    pub(super) payload: [u8; PROBE_LEN],
+    /// It extends the node's lease, if the node agrees.
+    pub(super) extends: bool,
+}
+
 /// All that is known of a target.
 pub(super) struct TargetState {
     pub(super) id: TargetId,
@@ -204,7 +213,7 @@ impl TargetState {
         now: Instant,
         timestamp: NtpTime,
         port: u16,
-    ) -> Option<(u32, SocketAddr, [u8; PROBE_LEN])> {
+    ) -> Option<Made> {
         if queued.round != self.round.number {
             return None;
         }
@@ -231,8 +240,12 @@ impl TargetState {
             node_time: self.newest.node_time,
             prober: renewal.map_or(0, Renewal::instance),
         };
-        let payload = request.encode(&self.current.sip).to_bytes();
-        Some((sequence, SocketAddr::new(address, port), payload))
+        Some(Made {
+            sequence,
+            to: SocketAddr::new(address, port),
+            payload: request.encode(&self.current.sip).to_bytes(),
+            extends: renewal.is_some(),
+        })
     }
 
     /// Takes back a probe that could not be sent. Whether there was one.
