@@ -6,6 +6,7 @@
 //! What a node was told and has not confirmed counts as applied, and so does what it had before.
 
 mod choice;
+mod duties;
 mod promises;
 mod roster;
 
@@ -17,6 +18,7 @@ use probe_user::channel::WitnessReport;
 
 pub(super) use self::choice::FEWEST_NODES;
 use self::choice::{Candidate, Standing, choose, full_size};
+pub use self::duties::Duty;
 pub(super) use self::promises::Lacking;
 use self::promises::{Promise, Promises};
 pub use self::roster::{Member, Roster};
@@ -33,19 +35,6 @@ pub struct WitnessSettings {
 /// Who does not answer for so long, although it is told something, is not chosen. Everyone who is told
 /// anything is told again more often than that.
 const SOON: Duration = Duration::from_secs(10);
-
-/// What a witness is told.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Duty {
-    /// Grows with each change: the term in the upper 32 bits, a counter in the lower ones.
-    pub version: u64,
-    /// Which memory it must have; `None`: whichever it has, to learn it.
-    pub instance: Option<u64>,
-    /// The nodes for which it shall vote, and as of which applied epoch.
-    pub watched: Vec<(Arc<str>, u64)>,
-    /// How long a lease lasts from the reply that a vote rests on.
-    pub lease: Duration,
-}
 
 /// A node that may become a witness.
 #[derive(Clone, Copy, Debug)]
@@ -333,69 +322,6 @@ impl Witnesses {
         }
     }
 
-    /// Whether [`duties`](Self::duties) may have something to say even if nothing else has changed.
-    pub(super) const fn are_stale(&self) -> bool {
-        self.stale
-    }
-
-    /// Who is to be told what now: whoever has another duty than it was told last. `None`: it is told
-    /// nothing any more. `leased`: all nodes that are voted for, and their floors.
-    pub(super) fn duties(
-        &mut self,
-        now: Instant,
-        term: u32,
-        leased: &[(Arc<str>, u64)],
-        lease: Duration,
-    ) -> Vec<(Arc<str>, Option<Duty>)> {
-        self.stale = false;
-        let members = self.rosters.iter().flat_map(|roster| &roster.members);
-        let mut nodes: BTreeSet<Arc<str>> = members.map(|it| Arc::from(&*it.node)).collect();
-        nodes.extend(self.asked.iter().cloned());
-        let told = |agent: &Agent| agent.told.is_some();
-        let told = self.agents.iter().filter(|(_, agent)| told(agent));
-        nodes.extend(told.map(|(node, _)| node.clone()));
-        let mut duties = Vec::new();
-        for node in nodes {
-            let watched = self.watched(&node, leased);
-            let agent = self.agents.entry(node.clone()).or_insert(Agent::new(now));
-            let duty = Duty {
-                version: u64::from(term) << 32 | u64::from(self.counter + 1),
-                instance: agent.instance,
-                // Whoever has another memory than it should votes for nobody.
-                watched: agent.instance.map_or(Vec::new(), |_| watched),
-                lease,
-            };
-            let is_idle = duty.watched.is_empty() && !self.asked.contains(&node);
-            match &agent.told {
-                Some((last, answered)) if last.is_like(&duty) => {
-                    if is_idle && *answered && agent.instance.is_some() {
-                        agent.told = None;
-                        duties.push((node, None));
-                    }
-                }
-                None if is_idle && agent.instance.is_some() => {}
-                told => {
-                    self.counter += 1;
-                    if told.is_none() {
-                        agent.heard = now;
-                    }
-                    agent.told = Some((duty.clone(), false));
-                    duties.push((node, Some(duty)));
-                }
-            }
-        }
-        duties
-    }
-
-    /// The nodes in whose sets the agent of `node` is or may be still.
-    fn watched(&self, node: &str, leased: &[(Arc<str>, u64)]) -> Vec<(Arc<str>, u64)> {
-        let watches = |(watched, _): &&(Arc<str>, u64)| {
-            let mut rosters = self.rosters.iter();
-            rosters.any(|roster| roster.watches(node, watched))
-        };
-        leased.iter().filter(watches).cloned().collect()
-    }
-
     /// Forgets nodes that nobody knows any more.
     pub(super) fn retain(&mut self, known: impl Fn(&str) -> bool) {
         self.confirmed.retain(|node, _| known(node));
@@ -408,19 +334,6 @@ static EMPTY: Roster = Roster {
     version: 0,
     members: Vec::new(),
 };
-
-impl Duty {
-    /// Whether only their versions differ.
-    fn is_like(&self, other: &Self) -> bool {
-        let Self {
-            version: _,
-            instance,
-            watched,
-            lease,
-        } = self;
-        (instance, watched, lease) == (&other.instance, &other.watched, &other.lease)
-    }
-}
 
 #[cfg(test)]
 mod tests;

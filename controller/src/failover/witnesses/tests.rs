@@ -12,6 +12,8 @@ const LEASE: Duration = Duration::from_secs(1);
 struct World {
     witnesses: Witnesses,
     nodes: Vec<Arc<str>>,
+    /// The nodes that are voted for.
+    leased: Vec<Arc<str>>,
     silent: BTreeSet<Arc<str>>,
     /// Agents that have lost their memory, and which one they have.
     renewed: BTreeMap<Arc<str>, u64>,
@@ -24,9 +26,11 @@ impl World {
     /// So many nodes `n0`, `n1` ...; all hold addresses.
     fn new(count: usize) -> Self {
         let nodes = (0..count).map(|index| Arc::from(format!("n{index}")));
+        let nodes: Vec<Arc<str>> = nodes.collect();
         Self {
             witnesses: Witnesses::default(),
-            nodes: nodes.collect(),
+            leased: nodes.clone(),
+            nodes,
             silent: BTreeSet::new(),
             renewed: BTreeMap::new(),
             told: BTreeMap::new(),
@@ -61,7 +65,7 @@ impl World {
         for _ in 0..20 {
             self.reappoint();
             let leased: Vec<(Arc<str>, u64)> = self
-                .nodes
+                .leased
                 .iter()
                 .map(|node| (node.clone(), self.floors.get(node).copied().unwrap_or(0)))
                 .collect();
@@ -150,6 +154,19 @@ fn each_watches_the_nodes_in_whose_sets_it_is() {
     assert_eq!(world.watched("n1"), ["n0", "n2", "n3", "n4"]);
     assert_eq!(world.watched("n3"), ["n0", "n1", "n2"]);
     assert!(!world.told.contains_key("n4"));
+}
+
+#[test]
+fn a_witness_with_nobody_to_watch_is_told_so_all_the_time() {
+    let mut world = World::settled(5);
+    world.leased.retain(|node| ["n3", "n4"].contains(&&**node));
+    world.run();
+    assert_eq!(world.watched("n3"), [""; 0]);
+    for _ in 0..30 {
+        world.pass(Duration::from_secs(5));
+        world.run();
+    }
+    assert_eq!(world.members(), ["n0", "n1", "n2", "n3"]);
 }
 
 #[test]
