@@ -22,6 +22,7 @@ pub mod netns;
 pub mod node;
 pub mod pins;
 pub mod process;
+mod seeds;
 mod unique;
 
 pub use cluster::{Cluster, Direction, LinkState};
@@ -30,6 +31,7 @@ pub use eventually::{eventually, within};
 pub use netns::Netns;
 pub use node::Node;
 pub use process::Process;
+pub use seeds::seeds;
 
 /// A signal to send with [`Process::signal`].
 pub use nix::sys::signal::Signal;

@@ -7,5 +7,6 @@
 )]
 
 mod provocation;
+mod random;
 mod schedules;
 mod stage;

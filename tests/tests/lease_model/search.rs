@@ -127,19 +127,7 @@ impl Search<'_> {
     }
 }
 
-/// The seeds of a search that expects nothing: so many, unless the environment asks for more
-/// (`PULSEPATH_MODEL_SEEDS=100000`) or for certain ones (`PULSEPATH_MODEL_SEEDS=4711..4712`).
+/// The seeds of a search: so many, unless the environment says otherwise.
 pub(crate) fn seeds(count: u64) -> Range<u64> {
-    let Ok(asked) = std::env::var("PULSEPATH_MODEL_SEEDS") else {
-        return 0..count;
-    };
-    let number = |text: &str| -> u64 {
-        text.parse().unwrap_or_else(|_| {
-            panic!("PULSEPATH_MODEL_SEEDS={asked}: a number, or a range like 10..20")
-        })
-    };
-    match asked.split_once("..") {
-        Some((first, end)) => number(first)..number(end),
-        None => 0..number(&asked),
-    }
+    pulsepath_tests::seeds("PULSEPATH_MODEL_SEEDS", count)
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use controller::api::State;
 
 use super::{CLIENTS, EGRESS_IP, External};
-use crate::{Cluster, LinkState, Node, Process, within};
+use crate::{Cluster, LinkState, Node, Process, Signal, within};
 
 pub use self::view::PATIENCE;
 
@@ -182,6 +182,17 @@ impl Scene {
         agent.with_context(|| format!("the agent of n{index} does not run"))
     }
 
+    /// Sends a signal to the agent of node `index`.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn signal_agent(&self, index: u8, signal: Signal) -> Result<()> {
+        let agent = self.agents.get(&index);
+        agent
+            .with_context(|| format!("the agent of n{index} does not run"))?
+            .signal(signal)
+    }
+
     /// Kills the agent of node `index` and starts it again.
     ///
     /// # Errors
@@ -201,6 +212,17 @@ impl Scene {
         let node = self.cluster.node(self.setup.controller);
         let controller = self.controller.insert(node.spawn_controller(&config)?);
         await_ready(controller, || Ok(node.controller_http("/live")?.status)).context("controller")
+    }
+
+    /// Sends a signal to the controller.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn signal_controller(&self, signal: Signal) -> Result<()> {
+        let controller = self.controller.as_ref();
+        controller
+            .context("the controller does not run")?
+            .signal(signal)
     }
 
     /// The controller, which nobody looks after any more: it is killed on drop.

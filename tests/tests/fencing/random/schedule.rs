@@ -1,0 +1,135 @@
+//! What goes wrong when.
+
+use std::time::Duration;
+
+use pulsepath_tests::Direction;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
+
+/// The candidates; the controller is on the node after them.
+pub(super) const CANDIDATES: [u8; 3] = [1, 2, 3];
+pub(super) const CONTROLLER: u8 = 4;
+
+/// When the last fault begins at the latest, ms.
+const BEGINS: u64 = 3_000;
+/// How long a fault lasts, ms: from less than it takes to notice to more than it takes to move.
+const LASTS: std::ops::Range<u64> = 100..3_500;
+
+/// Something that is wrong for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// A node has no link.
+    Cut(u8),
+    /// It has none to the other nodes; the external one stays.
+    CutManagement(u8),
+    /// Nothing of one direction gets through on that link.
+    OneWay(u8, Direction),
+    /// A node's agent is dead, or does not run.
+    Agent(u8, Stop),
+    /// The same of the controller.
+    Controller(Stop),
+    /// A node is drained.
+    Drain(u8),
+}
+
+/// How a process stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    Killed,
+    Frozen,
+}
+
+/// What cannot go wrong in two ways at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Network(u8),
+    Agent(u8),
+    /// Whoever drains needs it.
+    Controller,
+}
+
+/// A fault, and its time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) fault: Fault,
+    pub(super) begins: Duration,
+    pub(super) ends: Duration,
+}
+
+/// What goes wrong, and when.
+#[derive(Clone, Debug)]
+pub(super) struct Schedule {
+    pub(super) seed: u64,
+    pub(super) steps: Vec<Step>,
+}
+
+impl Schedule {
+    /// The same for the same seed.
+    pub(super) fn of(seed: u64) -> Self {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let count = rng.random_range(2..=5);
+        let mut steps: Vec<Step> = Vec::new();
+        while steps.len() < count {
+            let fault = any_fault(&mut rng);
+            let begins = rng.random_range(0..BEGINS);
+            let ends = begins + rng.random_range(LASTS);
+            let known = |step: &Step| step.fault.subject() == fault.subject();
+            if !steps.iter().any(known) {
+                steps.push(Step {
+                    fault,
+                    begins: Duration::from_millis(begins),
+                    ends: Duration::from_millis(ends),
+                });
+            }
+        }
+        Self { seed, steps }
+    }
+
+    /// How often the controller forgets what it has not written to its log.
+    pub(super) fn controllers_killed(&self) -> usize {
+        let killed = |step: &&Step| step.fault == Fault::Controller(Stop::Killed);
+        self.steps.iter().filter(killed).count()
+    }
+}
+
+impl Fault {
+    fn subject(self) -> Subject {
+        match self {
+            Self::Cut(node) | Self::CutManagement(node) | Self::OneWay(node, _) => {
+                Subject::Network(node)
+            }
+            Self::Agent(node, _) => Subject::Agent(node),
+            Self::Controller(_) | Self::Drain(_) => Subject::Controller,
+        }
+    }
+}
+
+fn any_fault(rng: &mut StdRng) -> Fault {
+    let stop = match rng.random() {
+        true => Stop::Killed,
+        false => Stop::Frozen,
+    };
+    let direction = match rng.random() {
+        true => Direction::ToNode,
+        false => Direction::FromNode,
+    };
+    let candidate = *CANDIDATES.choose(rng).expect("there are some");
+    // A controller that is cut off, too.
+    let node = rng.random_range(1..=CONTROLLER);
+    match rng.random_range(0..7) {
+        0 => Fault::Cut(candidate),
+        1 => Fault::CutManagement(node),
+        2 => Fault::OneWay(node, direction),
+        3 | 4 => Fault::Agent(candidate, stop),
+        5 => Fault::Controller(stop),
+        _ => Fault::Drain(candidate),
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_schedule_again() {
+    let shown = |seed| format!("{:?}", Schedule::of(seed));
+    assert_eq!(shown(7), shown(7));
+    assert_ne!(shown(7), shown(8));
+}
