@@ -103,8 +103,19 @@ pub struct Node {
     pub addresses: Vec<Address>,
     /// From the configuration.
     pub labels: BTreeMap<String, String>,
+    /// Its probe keys.
+    pub keys: Keys,
     /// What else deserves attention.
     pub conditions: Vec<Condition>,
+}
+
+/// Which probe keys a node shall have, and has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keys {
+    /// Ids of those that the controller has for it: current, and in a rotation next.
+    pub valid: Vec<u16>,
+    /// Ids of those that its agent has confirmed; empty: it was not asked, or has not answered.
+    pub confirmed: Vec<u16>,
 }
 
 /// Round-trip times, seconds.

@@ -3,13 +3,14 @@
 //! `health` holds the rules and depends on nothing outside itself; `monitor` feeds it from the
 //! prober; `failover` decides who owns which egress IP, and `channel` tells the agents; `standalone`
 //! runs all of it from a configuration file; `api` is what the HTTP interface
-//! says and the command line client in `cli` reads.
+//! says and `client` reads, for the command line client in `cli`.
 
 #![forbid(unsafe_code)]
 
 pub mod api;
 pub mod channel;
 pub mod cli;
+mod client;
 pub mod clock;
 pub mod consumers;
 pub mod failover;

@@ -33,16 +33,14 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(command: Command) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
     match command {
-        Command::Run(options) => {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .context("cannot start the runtime")?;
-            runtime.block_on(standalone::run(options))?;
-        }
+        Command::Run(options) => runtime.block_on(standalone::run(options))?,
         Command::Keygen(options) => {
-            for file in keygen::keygen(options)? {
+            for file in runtime.block_on(keygen::keygen(options))? {
                 println!("wrote {}", file.display());
             }
         }

@@ -14,12 +14,8 @@ use crate::health::State;
 
 /// Pause before the second attempt; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// The longest pause between two attempts. Also the one between attempts to reach a node that is
-/// UNREACHABLE.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How often an agent is told again what it has applied. That finds out what has changed there, and
-/// repairs an agent that has forgotten.
-const REFRESH: Duration = Duration::from_secs(5);
+/// Pause between attempts to reach a node that is UNREACHABLE.
+const UNREACHABLE_PAUSE: Duration = Duration::from_secs(5);
 
 /// What became of telling an agent.
 #[derive(Debug)]
@@ -101,15 +97,24 @@ pub(super) struct Courier<O: Order> {
 impl<O: Order> Courier<O> {
     /// Runs until nobody can order anything any more.
     pub(super) async fn run(mut self) {
-        let mut pace = Pace::default();
+        let mut pace = Pace::new(O::LONGEST_PAUSE);
+        let mut done = None;
         loop {
             let orders = self.orders.borrow_and_update().clone();
             if pace.follow(orders.state) {
                 // Packets on a path that comes and goes are sent again ever more rarely; those of a
                 // new connection go at once.
                 self.link.disconnect();
+                done = None;
             }
-            let version = orders.order.version();
+            if O::REFRESH.is_none() && done.as_ref() == Some(&orders.order) {
+                self.link.disconnect();
+                match self.orders.changed().await {
+                    Ok(()) => continue,
+                    Err(_) => return,
+                }
+            }
+            let order = orders.order;
             let attempt = tokio::select! {
                 biased;
                 // What is under way is out of date.
@@ -117,9 +122,10 @@ impl<O: Order> Courier<O> {
                     Ok(()) => continue,
                     Err(_) => return,
                 },
-                result = self.link.deliver(&orders.addresses, orders.order) => result,
+                result = self.link.deliver(&orders.addresses, order.clone()) => result,
             };
-            let rest = pace.rest_after(attempt.is_ok());
+            let version = order.version();
+            done = attempt.is_ok().then_some(order);
             let answer = Answer {
                 node: self.node.clone(),
                 version,
@@ -128,6 +134,10 @@ impl<O: Order> Courier<O> {
             if self.answers.send(answer).is_err() {
                 return;
             }
+            let rest = match done {
+                Some(_) => pace.rest_after_success(O::REFRESH),
+                None => pace.rest_after_failure(),
+            };
             tokio::select! {
                 newer = self.orders.changed() => if newer.is_err() { return },
                 () = sleep(rest) => {}
@@ -145,18 +155,18 @@ impl<O: Order> Courier<O> {
 struct Pace {
     state: State,
     pause: Duration,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self {
-            state: State::Unknown,
-            pause: FIRST_PAUSE,
-        }
-    }
+    longest: Duration,
 }
 
 impl Pace {
+    fn new(longest: Duration) -> Self {
+        Self {
+            state: State::Unknown,
+            pause: FIRST_PAUSE,
+            longest,
+        }
+    }
+
     /// Follows the node's state: whenever that has changed, an attempt may fare otherwise than the
     /// last one. Whether the way to the node is another one now.
     fn follow(&mut self, state: State) -> bool {
@@ -168,16 +178,17 @@ impl Pace {
         before == State::Unreachable || state == State::Unreachable
     }
 
-    fn rest_after(&mut self, success: bool) -> Duration {
-        if success {
-            self.pause = FIRST_PAUSE;
-            return REFRESH;
-        }
+    fn rest_after_success(&mut self, refresh: Option<Duration>) -> Duration {
+        self.pause = FIRST_PAUSE;
+        refresh.unwrap_or_default()
+    }
+
+    fn rest_after_failure(&mut self) -> Duration {
         if self.state == State::Unreachable {
-            return LONGEST_PAUSE;
+            return UNREACHABLE_PAUSE;
         }
         let rest = self.pause;
-        self.pause = (rest * 2).min(LONGEST_PAUSE);
+        self.pause = (rest * 2).min(self.longest);
         rest
     }
 }
@@ -186,27 +197,32 @@ impl Pace {
 mod tests {
     use super::*;
 
+    const LONGEST: Duration = Duration::from_secs(5);
+
     #[test]
     fn attempts_become_rare_until_one_succeeds() {
-        let mut pace = Pace::default();
-        let rests: Vec<u128> = (0..9).map(|_| pace.rest_after(false).as_millis()).collect();
+        let mut pace = Pace::new(LONGEST);
+        let rests: Vec<u128> = (0..9)
+            .map(|_| pace.rest_after_failure().as_millis())
+            .collect();
         assert_eq!(rests, [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
-        assert_eq!(pace.rest_after(true), REFRESH);
-        assert_eq!(pace.rest_after(false), FIRST_PAUSE);
+        let refresh = Duration::from_secs(7);
+        assert_eq!(pace.rest_after_success(Some(refresh)), refresh);
+        assert_eq!(pace.rest_after_failure(), FIRST_PAUSE);
     }
 
     #[test]
     fn an_unreachable_node_is_tried_rarely_and_one_that_is_back_at_once() {
-        let mut pace = Pace::default();
+        let mut pace = Pace::new(LONGEST);
         pace.follow(State::Unreachable);
-        assert_eq!(pace.rest_after(false), LONGEST_PAUSE);
+        assert_eq!(pace.rest_after_failure(), UNREACHABLE_PAUSE);
         pace.follow(State::Available);
-        assert_eq!(pace.rest_after(false), FIRST_PAUSE);
+        assert_eq!(pace.rest_after_failure(), FIRST_PAUSE);
     }
 
     #[test]
     fn connections_are_given_up_when_a_node_goes_and_when_it_comes_back() {
-        let mut pace = Pace::default();
+        let mut pace = Pace::new(LONGEST);
         assert!(!pace.follow(State::Available));
         assert!(!pace.follow(State::Unavailable));
         assert!(pace.follow(State::Unreachable));

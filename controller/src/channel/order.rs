@@ -1,7 +1,10 @@
 //! What agents are told, each kind by a call of its own.
 
+use std::time::Duration;
+
 use probe_user::channel::proto::agent_client::AgentClient;
-use probe_user::channel::{Duty, Malformed, Push, Report, WitnessReport};
+use probe_user::channel::{Duty, KeyPush, Malformed, Push, Report, WitnessReport};
+use probe_user::keys::NodeKey;
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
@@ -9,6 +12,13 @@ use tonic::{Request, Status};
 pub trait Order: Clone + PartialEq + Send + Sync + 'static {
     /// What an agent answers that has done it.
     type Report: Send + 'static;
+
+    /// How often an agent that has done it is told again; `None`: not before another order, or before
+    /// the node was UNREACHABLE.
+    const REFRESH: Option<Duration> = Some(Duration::from_secs(5));
+
+    /// The longest pause between two attempts.
+    const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
     /// By which an answer names it.
     fn version(&self) -> u64;
@@ -58,5 +68,26 @@ impl Order for Duty {
     async fn tell(self, mut client: AgentClient<Channel>) -> Result<WitnessReport, CallError> {
         let report = client.witness(Request::new(self.into())).await?;
         Ok(report.into_inner().into())
+    }
+}
+
+impl Order for KeyPush {
+    /// The keys that the node has now.
+    type Report = Vec<NodeKey>;
+
+    /// Nothing but another order changes a node's keys, and most nodes are told nothing else.
+    const REFRESH: Option<Duration> = None;
+
+    /// Agents that never hold an egress IP may have no control channel at all.
+    const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+    fn version(&self) -> u64 {
+        self.term.into()
+    }
+
+    async fn tell(self, mut client: AgentClient<Channel>) -> Result<Vec<NodeKey>, CallError> {
+        let keys = self.keys.clone();
+        client.replace_keys(Request::new(self.into())).await?;
+        Ok(keys)
     }
 }

@@ -18,8 +18,8 @@ use crate::health::State;
 /// an older one, whether or not that has arrived.
 ///
 /// A call may take one second. One that fails is repeated, after 50 ms at first and never after
-/// more than 5 s; one that succeeds is repeated every 5 s, so that what changes on a node is known.
-/// Connections are kept open, and made anew as soon as they are known to be broken.
+/// more than the order's longest pause; one that succeeds is repeated as the order says, so that what
+/// changes on a node is known. Connections are kept open, and made anew as soon as they are known to be broken.
 pub struct AgentPool<O: Order = Push> {
     security: Security,
     handshakes: Arc<Lanes>,

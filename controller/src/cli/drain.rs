@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use super::Failure;
-use super::client::{self, Controller};
 use super::output::{self, Format};
 use crate::api::Drained;
+use crate::client::{self, Controller};
 
 /// Options of `pulsepath drain` and `pulsepath undrain`.
 #[derive(clap::Args)]

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use super::Failure;
-use super::client::{self, Controller};
 use super::output::{self, Format};
+use crate::client::{self, Controller};
 
 /// Options of `pulsepath explain`.
 #[derive(clap::Args)]

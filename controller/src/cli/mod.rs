@@ -3,7 +3,6 @@
 //! What it prints on standard output is for people, or with `-o json` for programs, one object a
 //! line; notes and errors go to standard error. Exit status: 0 well, 1 no answer, 2 wrong usage.
 
-mod client;
 mod drain;
 mod explain;
 mod gateways;

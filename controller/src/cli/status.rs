@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use super::client::{self, Controller};
 use super::output::{self, Format};
 use super::{Failure, gateways, time};
 use crate::api::{Agent, Node, NodeList, State};
+use crate::client::{self, Controller};
 
 /// Options of `pulsepath status`.
 #[derive(clap::Args)]

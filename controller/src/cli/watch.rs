@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures_util::StreamExt as _;
 
-use super::client::{self, Controller};
 use super::output::{self, Format};
 use super::{Failure, time};
 use crate::api::{StreamLine, Transition};
+use crate::client::{self, Controller};
 
 /// Time to the first attempt to connect again; doubled with each one that fails.
 const FIRST_RETRY: Duration = Duration::from_millis(500);

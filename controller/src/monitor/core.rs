@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use probe_ebpf::wire::probe::AGENT_UP;
+use probe_user::keys::NodeKey;
 use probe_user::session::{Event, ProbeSettings, Prober, SocketStats, TargetId};
 use prometheus_client::metrics::histogram::Histogram;
 
@@ -58,6 +59,8 @@ pub struct Monitor {
 pub(super) struct Slot {
     pub(super) spec: NodeSpec,
     pub(super) cell: Cell,
+    /// The keys that the node is known to hold; none: nobody has said.
+    pub(super) held: Vec<NodeKey>,
     pub(super) monitored: bool,
     /// It has answered, or is decided otherwise.
     pub(super) settled: bool,

@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
+use probe_user::keys::NodeKey;
 use probe_user::session::{ProbeSocket, Renewal, SocketError, Waker};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
@@ -34,6 +35,7 @@ pub type Echoed = BTreeMap<String, Instant>;
 enum Command {
     Apply(Vec<NodeSpec>),
     Renew(BTreeMap<String, Renewal>, UnboundedSender<Echoed>),
+    NoteKeys(String, Result<Vec<NodeKey>, String>),
     Stop,
 }
 
@@ -54,6 +56,11 @@ impl Control {
     /// before, and never, if the monitor has ended.
     pub fn renew(&self, renewals: BTreeMap<String, Renewal>, echoed: UnboundedSender<Echoed>) {
         self.send(Command::Renew(renewals, echoed));
+    }
+
+    /// See [`Monitor::note_keys`].
+    pub fn note_keys(&self, node: &str, held: Result<Vec<NodeKey>, String>) {
+        self.send(Command::NoteKeys(node.to_owned(), held));
     }
 
     /// Ends it; [`Running::ended`] says when that is done.
@@ -152,6 +159,9 @@ impl Driver {
                     Ok(Command::Renew(renewals, echoed)) => {
                         // Whoever asked may have lost interest.
                         let _ = echoed.send(self.monitor.renew(renewals));
+                    }
+                    Ok(Command::NoteKeys(node, held)) => {
+                        self.monitor.note_keys(Reading::take(), &node, held);
                     }
                     Ok(Command::Stop) | Err(mpsc::TryRecvError::Disconnected) => {
                         self.report();

@@ -6,6 +6,7 @@
 mod board;
 mod core;
 pub mod driver;
+mod keys;
 mod leases;
 mod nodes;
 mod view;
@@ -19,6 +20,7 @@ use probe_user::session::TargetError;
 
 pub use self::board::{Board, Sighting};
 pub use self::core::{Monitor, MonitorSettings, Outlets};
+pub use self::keys::KeyView;
 pub use self::view::{AddressView, NodeView, RoundTrips};
 use crate::api;
 pub use crate::clock::Reading;

@@ -60,9 +60,11 @@ impl Monitor {
         let slot = Slot {
             spec,
             cell,
+            held: Vec::new(),
             monitored: false,
             settled: true,
         };
+        slot.show_keys();
         self.slots[index.0 as usize] = Some(slot);
         self.follow_interest(now, index);
     }
@@ -73,6 +75,7 @@ impl Monitor {
         };
         let before = std::mem::replace(&mut slot.spec, spec);
         show_spec(&slot.cell, &slot.spec);
+        slot.show_keys();
         let readdressed = before.addresses != slot.spec.addresses;
         let has_address = !slot.spec.addresses.is_empty();
         if !slot.monitored || !(readdressed || before.keys != slot.spec.keys) {
@@ -177,17 +180,16 @@ impl Monitor {
     }
 
     /// Has a monitored node probed at its present addresses, with its present keys.
-    fn probe(&mut self, now: Reading, index: NodeIndex) {
-        let Some(spec) = self.slots[index.0 as usize].as_ref().map(|slot| &slot.spec) else {
-            return;
-        };
+    pub(super) fn probe(&mut self, now: Reading, index: NodeIndex) {
+        let Some(slot) = self.slot(index) else { return };
+        let spec = &slot.spec;
         if self.settings.health.timeout.is_zero() || spec.addresses.is_empty() {
             self.stop_probing(index);
             return;
         }
         let target = Target {
             node: NodeId::of(&spec.name),
-            keys: spec.keys.clone(),
+            keys: spec.keys.signing_as_held(&slot.held),
             addresses: spec.addresses.clone(),
         };
         let failed = self

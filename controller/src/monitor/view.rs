@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use probe_ebpf::wire::probe::{AGENT_UP, Answer, DRAINING, LOCAL_CHECKS_OK, NEVER};
 
 use super::Reading;
+use super::keys::KeyView;
 use crate::api::{self, Timestamp, milliseconds};
 use crate::health::{Reason, State};
 
@@ -35,6 +36,8 @@ pub struct NodeView {
     pub agent: Option<api::Agent>,
     /// Where it is probed.
     pub addresses: Vec<AddressView>,
+    /// Its keys.
+    pub keys: KeyView,
     /// What is wrong with how it is configured, if anything.
     pub problem: Option<String>,
     /// Why it is not probed, if it should be.
@@ -119,6 +122,7 @@ impl NodeView {
             lost: 0,
             agent: None,
             addresses: Vec::new(),
+            keys: KeyView::default(),
             problem: None,
             not_probed: None,
             outcomes: Outcomes::default(),
@@ -211,17 +215,19 @@ impl NodeView {
             incarnation: self.incarnation.map(|number| format!("{number:016x}")),
             addresses: self.addresses.iter().map(address).collect(),
             labels: self.labels.clone(),
+            keys: self.keys.to_api(),
             conditions: self.conditions(),
         }
     }
 
     fn conditions(&self) -> Vec<api::Condition> {
         let named = [
-            ("BadConfiguration", &self.problem),
-            ("NotProbed", &self.not_probed),
+            ("BadConfiguration", self.problem.clone()),
+            ("NotProbed", self.not_probed.clone()),
+            ("KeyNotConfirmed", self.keys.missing()),
         ];
-        let condition = |(name, message): (&str, &Option<String>)| {
-            let message = message.clone()?;
+        let condition = |(name, message): (&str, Option<String>)| {
+            let message = message?;
             Some(api::Condition {
                 name: name.to_owned(),
                 message,

@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 
 use probe_user::channel::{Push, Security};
 use probe_user::egress::Desired;
-use probe_user::keys::NodeKey;
 use tokio::sync::mpsc;
 
 use crate::channel::{AgentPool, Answer, Outcome};
@@ -30,8 +29,6 @@ struct Channel {
 /// What is known of a node.
 struct Node {
     addresses: Vec<IpAddr>,
-    /// Its probe keys; none: they stay as they are.
-    keys: Vec<NodeKey>,
     configured: bool,
     state: State,
     /// As last heard. A node that is heard no more is believed to be in it still.
@@ -44,7 +41,6 @@ impl Node {
     fn unknown(addresses: Vec<IpAddr>) -> Self {
         Self {
             addresses,
-            keys: Vec::new(),
             configured: false,
             state: State::Unknown,
             incarnation: None,
@@ -98,7 +94,7 @@ impl Agents {
             let node = self.nodes.entry(spec.name.clone());
             let node = node.or_insert_with(|| Node::unknown(Vec::new()));
             node.configured = true;
-            (node.addresses, node.keys) = (spec.addresses, spec.keys.all().to_vec());
+            node.addresses = spec.addresses;
             self.push(&spec.name);
         }
     }
@@ -170,7 +166,6 @@ impl Agents {
         let push = Push {
             incarnation: node.incarnation,
             desired: desired.clone(),
-            keys: node.keys.clone(),
         };
         let at = |address: &IpAddr| SocketAddr::new(*address, channel.port);
         let addresses = node.addresses.iter().map(at).collect();
@@ -183,7 +178,7 @@ impl Agents {
 mod tests {
     use std::time::Duration;
 
-    use probe_user::channel::{self, Bound, Refusal, Report};
+    use probe_user::channel::{self, Bound, KeyPush, Refusal, Report};
     use probe_user::keys::ClusterKeys;
 
     use super::*;
@@ -198,6 +193,10 @@ mod tests {
             // An error means that nobody looks any more.
             let _ = self.0.send(push);
             Ok(channel::Node::report(self))
+        }
+
+        async fn replace_keys(&self, _: KeyPush) -> Result<(), Refusal> {
+            Err(Refusal::Unable("nobody asks for that here".to_owned()))
         }
 
         fn report(&self) -> Report {
@@ -218,18 +217,18 @@ mod tests {
         let (sender, told) = mpsc::unbounded_channel();
         let mut agents = Agents::new(Some(Security::Plaintext), bound.local_addr().port());
         tokio::spawn(bound.run(Told(sender)));
-        agents.follow(vec![spec(1)]);
+        agents.follow(vec![spec()]);
         agents.observe(&sighting(incarnation));
         agents.tell("n1", Desired::default()).unwrap();
         (agents, told)
     }
 
-    fn spec(key: u16) -> NodeSpec {
+    fn spec() -> NodeSpec {
         NodeSpec {
             name: "n1".to_owned(),
             addresses: vec![[127, 0, 0, 1].into()],
             labels: Default::default(),
-            keys: ClusterKeys::generate(key).unwrap().node_keys("n1"),
+            keys: ClusterKeys::generate(1).unwrap().node_keys("n1"),
             problem: None,
         }
     }
@@ -264,14 +263,6 @@ mod tests {
     async fn a_node_that_was_never_heard_is_told_whatever_its_incarnation_is() {
         let (_agents, mut told) = told(None).await;
         assert_eq!(next(&mut told).await.incarnation, None);
-    }
-
-    #[tokio::test]
-    async fn a_node_whose_keys_are_replaced_is_told_them() {
-        let (mut agents, mut told) = told(Some(7)).await;
-        assert_eq!(next(&mut told).await.keys[0].id, 1);
-        agents.follow(vec![spec(2)]);
-        assert_eq!(next(&mut told).await.keys[0].id, 2);
     }
 
     #[tokio::test]

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use probe_user::channel::WitnessReport;
-use probe_user::keys::ClusterKeys;
+use probe_user::keys::{ClusterKeys, NodeKey};
 use probe_user::logging::in_words;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::agents::Agents;
 use super::keeper::Recorder;
+use super::keying::Keying;
 use super::renewing::Renewing;
 use super::witnessing::Witnessing;
 use crate::channel::{Answer, Failure, Outcome};
@@ -18,7 +19,7 @@ use crate::clock::Reading;
 use crate::consumers::{Consumer, Interest};
 use crate::failover::{Event, Gateway, NodeConfig, Observation, Output, Planner};
 use crate::metrics::FailoverMetrics;
-use crate::monitor::driver::Echoed;
+use crate::monitor::driver::{Control, Echoed};
 use crate::monitor::{Board, NodeSpec};
 
 /// What an egress task is asked for.
@@ -80,6 +81,7 @@ pub(super) struct Nodes {
     pub(super) board: Arc<Board>,
     pub(super) consumer: Consumer,
     pub(super) renewing: Renewing,
+    pub(super) probing: Control,
 }
 
 /// Who is told what.
@@ -88,6 +90,8 @@ pub(super) struct Told {
     pub(super) agents: Agents,
     /// Their duty as witnesses.
     pub(super) witnesses: Witnessing,
+    /// Their nodes' probe keys.
+    pub(super) keys: Keying,
 }
 
 /// What happened.
@@ -95,6 +99,7 @@ enum Happened {
     Requested(Request),
     Answered(Answer),
     Testified(Answer<WitnessReport>),
+    Keyed(Answer<Vec<NodeKey>>),
     Recorded(u64),
     Renewed(Echoed),
     /// A node's state changed, or it is time.
@@ -137,6 +142,7 @@ impl Egress {
                 Happened::Requested(request) => self.handle_request(request),
                 Happened::Answered(answer) => self.handle_answer(answer),
                 Happened::Testified(answer) => self.handle_testimony(&answer),
+                Happened::Keyed(answer) => self.handle_keys(answer),
                 Happened::Recorded(version) => {
                     lock(&self.planner).handle_recorded(Reading::take(), version);
                 }
@@ -154,6 +160,7 @@ impl Egress {
             request = self.requests.recv() => request.map_or(Happened::Ended, Happened::Requested),
             Some(answer) = self.told.agents.answer() => Happened::Answered(answer),
             Some(answer) = self.told.witnesses.answer() => Happened::Testified(answer),
+            Some(answer) = self.told.keys.answer() => Happened::Keyed(answer),
             Some(version) = self.recorder.recorded() => Happened::Recorded(version),
             echoed = self.nodes.renewing.renewed() => Happened::Renewed(echoed),
             () = self.nodes.consumer.changed() => Happened::Look,
@@ -181,6 +188,7 @@ impl Egress {
                     .consumer
                     .set_interest(Interest::Nodes(names.into_iter().collect()));
                 drop(planner);
+                self.told.keys.follow(&specs);
                 self.told.witnesses.follow(&specs, keys);
                 self.told.agents.follow(specs);
             }
@@ -248,6 +256,23 @@ impl Egress {
         }
     }
 
+    /// Whoever probes the node may use the keys that it has confirmed.
+    fn handle_keys(&mut self, answer: Answer<Vec<NodeKey>>) {
+        let node = &*answer.node;
+        let held = match answer.outcome {
+            Outcome::Done(keys) => {
+                self.told.witnesses.note_keys(node, &keys);
+                Ok(keys)
+            }
+            Outcome::Failed(failure) => {
+                let error = in_words(&failure);
+                tracing::debug!(node, error, "the node has not got its keys");
+                Err(error)
+            }
+        };
+        self.nodes.probing.note_keys(node, held);
+    }
+
     /// Decides by the present states.
     fn decide(&mut self) {
         let now = Reading::take();
@@ -255,6 +280,7 @@ impl Egress {
         for sighting in self.nodes.board.sightings() {
             self.told.agents.observe(&sighting);
             self.told.witnesses.observe(&sighting);
+            self.told.keys.observe(&sighting);
             let observation = Observation {
                 state: sighting.state,
                 since: sighting.since,
@@ -268,6 +294,7 @@ impl Egress {
             outputs.push(output);
         }
         let recorded = planner.recorded_version();
+        self.told.keys.set_term(planner.term());
         drop(planner);
         for output in outputs {
             self.act(output);

@@ -6,7 +6,9 @@ use std::time::Duration;
 use probe_user::channel::Identity;
 use probe_user::keys::{ClusterKeys, KeyError};
 
+use super::rotation::{self, RotationError};
 use crate::channel::{AuthorityError, Certified, Pair};
+use crate::client::ControllerOptions;
 
 /// Where keys are unless said otherwise.
 const CLUSTER_KEY: &str = "/etc/pulsepath/cluster.key";
@@ -15,12 +17,12 @@ const DIRECTORY: &str = "/etc/pulsepath";
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Which key to make, and where to put it.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Debug, clap::Args)]
 pub struct Options {
     /// Make the key of the node with this name, rather than a new cluster key
     #[arg(long, value_name = "NAME", requires = "out")]
     pub node: Option<String>,
-    /// The cluster key from which a node's key is derived
+    /// The cluster key from which a node's key is derived, or that is replaced
     #[arg(long, value_name = "FILE", default_value = CLUSTER_KEY)]
     pub cluster_key: PathBuf,
     /// The new file, of mode 0600; one that exists is never touched [default for a cluster key:
@@ -30,6 +32,20 @@ pub struct Options {
     /// Id of a new cluster key; keys that are valid at the same time need different ones
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "node")]
     pub id: u16,
+    /// Begin to replace the cluster key: add the next one to its file. A running controller brings it
+    /// to the nodes
+    #[arg(long, conflicts_with_all = ["node", "out", "id", "ca", "cert"])]
+    pub rotate: bool,
+    /// End that, once the controller says that every node has the next key: take the old one out of
+    /// the file
+    #[arg(long, conflicts_with_all = ["rotate", "node", "out", "id", "ca", "cert"])]
+    pub finish: bool,
+    /// Finish without asking a controller. It brings the key to nodes that do not have it over the
+    /// control channel, but until then hears nothing of them
+    #[arg(long, requires = "finish")]
+    pub force: bool,
+    #[command(flatten)]
+    pub(super) controller: ControllerOptions,
     /// Make an authority for the control channel: DIR/ca.crt and DIR/ca.key
     #[arg(long, conflicts_with_all = ["node", "out", "cert"])]
     pub ca: bool,
@@ -52,6 +68,9 @@ pub enum KeygenError {
     /// A probe key.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The end of a rotation.
+    #[error(transparent)]
+    Rotation(#[from] RotationError),
     /// A certificate.
     #[error(transparent)]
     Certificate(#[from] AuthorityError),
@@ -67,8 +86,17 @@ pub enum KeygenError {
 ///
 /// # Errors
 ///
-/// Names the file that cannot be read or written.
-pub fn keygen(options: Options) -> Result<Vec<PathBuf>, KeygenError> {
+/// Names the file that cannot be read or written, or the nodes that a rotation still waits for.
+pub async fn keygen(options: Options) -> Result<Vec<PathBuf>, KeygenError> {
+    if options.rotate {
+        rotation::begin(&options.cluster_key)?;
+        return Ok(vec![options.cluster_key]);
+    }
+    if options.finish {
+        let controller = (!options.force).then_some(options.controller);
+        rotation::finish(&options.cluster_key, controller).await?;
+        return Ok(vec![options.cluster_key]);
+    }
     if options.ca || !options.cert.is_empty() {
         return certify(&options);
     }
@@ -139,7 +167,11 @@ mod tests {
         let dir = dir.to_str().unwrap();
         let line = ["keygen", "--dir", dir].into_iter().chain(line.split(' '));
         let line = Line::try_parse_from(line).map_err(|error| error.to_string())?;
-        keygen(line.options).map_err(|error| error.to_string())
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let made = runtime.unwrap().block_on(keygen(line.options));
+        made.map_err(|error| error.to_string())
     }
 
     #[test]
@@ -188,5 +220,55 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let error = make(directory.path(), "--cert controller").unwrap_err();
         assert!(error.contains("ca.crt"), "{error}");
+    }
+
+    /// A file with a new cluster key, and the words that name it.
+    fn cluster_key(dir: &Path) -> (PathBuf, String) {
+        let file = dir.join("cluster.key");
+        make(dir, &format!("--out {}", file.display())).unwrap();
+        let named = format!("--cluster-key {}", file.display());
+        (file, named)
+    }
+
+    fn ids(file: &Path) -> Vec<u16> {
+        ClusterKeys::read(file).unwrap().ids()
+    }
+
+    #[test]
+    fn a_rotation_goes_from_one_key_over_two_to_the_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, named) = cluster_key(directory.path());
+        make(directory.path(), &format!("--rotate {named}")).unwrap();
+        assert_eq!(ids(&file), [1, 2]);
+        make(directory.path(), &format!("--finish --force {named}")).unwrap();
+        assert_eq!(ids(&file), [2]);
+    }
+
+    #[test]
+    fn a_step_whose_turn_has_not_come_is_refused_with_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, named) = cluster_key(directory.path());
+        let refused = |line: &str| make(directory.path(), &format!("{line} {named}")).unwrap_err();
+        let error = refused("--finish --force");
+        assert!(error.contains("no rotation is under way"), "{error}");
+        make(directory.path(), &format!("--rotate {named}")).unwrap();
+        let error = refused("--rotate");
+        assert!(error.contains("from key 1 to key 2"), "{error}");
+        assert!(error.contains(&file.display().to_string()), "{error}");
+        assert_eq!(ids(&file), [1, 2]);
+    }
+
+    #[test]
+    fn a_rotation_is_not_finished_where_nobody_says_that_it_may_be() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, named) = cluster_key(directory.path());
+        make(directory.path(), &format!("--rotate {named}")).unwrap();
+        let nobody = format!("--finish --controller http://127.0.0.1:1 {named}");
+        let error = make(directory.path(), &nobody).unwrap_err();
+        assert!(
+            error.contains("127.0.0.1:1") && error.contains("--force"),
+            "{error}"
+        );
+        assert_eq!(ids(&file), [1, 2]);
     }
 }

@@ -20,6 +20,7 @@ use super::agents::Agents;
 use super::egress::{Egress, Nodes, Told};
 use super::gateway_web;
 use super::keeper::StateKeeper;
+use super::keying::Keying;
 use super::probing::Probing;
 use super::publish::{self, Services, publish};
 use super::reload::{ConfigError, Followers, Loaded, Reloader, load};
@@ -162,6 +163,7 @@ impl Controller {
             board: board.clone(),
             consumer: consumers.register("egress"),
             renewing: Renewing::new(probing.control.clone()),
+            probing: probing.control.clone(),
         };
         let (egress, handle) = failover(settings, assignments, |planner, told| {
             let metrics = |planner| FailoverMetrics::register(&mut registry, planner);
@@ -269,10 +271,15 @@ fn failover<T>(
     };
     let port = settings.control.port;
     let mut witnesses = Witnessing::new(security.clone(), port, probes);
-    let mut agents = Agents::new(security, port);
+    let mut agents = Agents::new(security.clone(), port);
     witnesses.remember(&assignments.reach);
     agents.remember(assignments.reach);
-    Ok(start(planner, Told { agents, witnesses }))
+    let told = Told {
+        agents,
+        witnesses,
+        keys: Keying::new(security, port),
+    };
+    Ok(start(planner, told))
 }
 
 fn log_start(loaded: &Loaded, http: SocketAddr) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use probe_user::channel::{self, Security, Watched, WitnessReport};
-use probe_user::keys::{ClusterKeys, NodeKeys};
+use probe_user::keys::{ClusterKeys, NodeKey, NodeKeys};
 use tokio::sync::mpsc;
 
 use crate::channel::{AgentPool, Answer};
@@ -91,6 +91,23 @@ impl Witnessing {
         self.nodes.extend(specs.iter().map(node));
         self.keys = Some(keys);
         let witnesses: Vec<Arc<str>> = self.duties.keys().cloned().collect();
+        for witness in witnesses {
+            self.push(&witness);
+        }
+    }
+
+    /// A node has confirmed these keys: witnesses, too, sign with the newest of them.
+    pub(super) fn note_keys(&mut self, node: &str, held: &[NodeKey]) {
+        let Some(keys) = self.nodes.get_mut(node).and_then(|node| node.keys.as_mut()) else {
+            return;
+        };
+        let signing = keys.signing_as_held(held);
+        if std::mem::replace(keys, signing.clone()) == signing {
+            return;
+        }
+        let watches = |duty: &Duty| duty.watched.iter().any(|(name, _)| **name == *node);
+        let duties = self.duties.iter().filter(|(_, duty)| watches(duty));
+        let witnesses: Vec<Arc<str>> = duties.map(|(witness, _)| witness.clone()).collect();
         for witness in witnesses {
             self.push(&witness);
         }

@@ -1,6 +1,7 @@
 //! The monitor: health core and prober together, on a simulated network and clock.
 
 mod interest;
+mod keys;
 mod leases;
 mod nodes;
 mod reports;

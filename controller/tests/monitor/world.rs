@@ -12,7 +12,7 @@ use controller::monitor::{
 };
 use probe_ebpf::wire::ntp::NtpTime;
 use probe_ebpf::wire::probe::{AGENT_UP, Answer, NEVER, ProbePacket};
-use probe_user::keys::ClusterKeys;
+use probe_user::keys::{ClusterKeys, NodeKey};
 use probe_user::session::{ProbeSettings, SocketStats, Transmit};
 use prometheus_client::metrics::histogram::Histogram;
 
@@ -57,7 +57,9 @@ pub(crate) struct World {
     /// Those that are not here do not answer.
     pub(crate) network: HashMap<IpAddr, Behaviour>,
     pub(crate) now: Reading,
-    keys: ClusterKeys,
+    pub(crate) keys: ClusterKeys,
+    /// With which keys the nodes answer; the others have the cluster's.
+    pub(crate) held: HashMap<String, Vec<NodeKey>>,
     /// Who has what address, so that it answers with the right key.
     owners: HashMap<IpAddr, String>,
     probed: BTreeSet<IpAddr>,
@@ -86,6 +88,7 @@ impl World {
             network: HashMap::new(),
             now,
             keys: ClusterKeys::generate(1).expect("random bytes"),
+            held: HashMap::new(),
             owners: HashMap::new(),
             probed: BTreeSet::new(),
             booted: now.instant,
@@ -192,12 +195,22 @@ impl World {
             tunnel_age_ms: NEVER,
         };
         let mut packet = ProbePacket::from_bytes(&transmit.payload);
-        packet.answer(&answer, &self.keys.node_keys(owner).current().sip());
+        let Some(key) = self.key(owner, packet.key_id()) else {
+            return;
+        };
+        packet.answer(&answer, &key.sip());
         let received = self.now.instant + ROUND_TRIP;
         let source = SocketAddr::new(address, PORT);
         self.monitor
             .prober()
             .handle_datagram(received, source, &packet.to_bytes());
+    }
+
+    /// The key with this id, if the node has it.
+    fn key(&self, node: &str, id: u16) -> Option<NodeKey> {
+        let all = || self.keys.node_keys(node).all().to_vec();
+        let held = self.held.get(node).cloned().unwrap_or_else(all);
+        held.into_iter().find(|key| key.id == id)
     }
 
     pub(crate) fn state(&self, node: &str) -> State {

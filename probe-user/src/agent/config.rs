@@ -39,11 +39,20 @@ pub(super) fn probe_config(settings: &Settings, addresses: &[IpAddr]) -> ProbeCo
     config
 }
 
-/// The keys, by slot: current, next.
-pub(super) fn probe_keys(keys: &NodeKeys) -> [ProbeKey; KEY_SLOTS] {
-    let mut slots = [ProbeKey::EMPTY; KEY_SLOTS];
-    for (slot, key) in slots.iter_mut().zip(keys.all()) {
-        *slot = ProbeKey::new(key.id, key.bytes());
+/// The keys, by slot. One that is `present` stays in its slot: the kernel could otherwise read half of
+/// it while it is written to another one, and drop a probe.
+pub(super) fn probe_keys(keys: &NodeKeys, present: [ProbeKey; KEY_SLOTS]) -> [ProbeKey; KEY_SLOTS] {
+    let wanted = keys.all().iter();
+    let mut new: Vec<ProbeKey> = wanted
+        .map(|key| ProbeKey::new(key.id, key.bytes()))
+        .collect();
+    let mut slots = present.map(|key| {
+        let stays = new.iter().position(|wanted| *wanted == key);
+        stays.map_or(ProbeKey::EMPTY, |index| new.remove(index))
+    });
+    let free = slots.iter_mut().filter(|slot| slot.id().is_none());
+    for (slot, key) in free.zip(new) {
+        *slot = key;
     }
     slots
 }
@@ -68,6 +77,7 @@ pub(super) fn unmapped(bytes: [u8; 16]) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::NodeKey;
 
     fn settings(text: &str) -> Settings {
         toml::from_str(&format!("node = 'n1'\n{text}")).unwrap()
@@ -84,6 +94,31 @@ mod tests {
             unmapped(config.addresses[0].address()).to_string(),
             "fd00::1"
         );
+    }
+
+    fn slots(keys: &[u16], present: [ProbeKey; KEY_SLOTS]) -> [ProbeKey; KEY_SLOTS] {
+        let key = |&id: &u16| NodeKey::new(id, [id as u8; 16]);
+        let keys = NodeKeys::new("n1", keys.iter().map(key).collect()).unwrap();
+        probe_keys(&keys, present)
+    }
+
+    #[test]
+    fn a_key_that_stays_stays_in_its_slot() {
+        let ids = |slots: [ProbeKey; KEY_SLOTS]| slots.map(|slot| slot.id());
+        let first = slots(&[1], [ProbeKey::EMPTY; KEY_SLOTS]);
+        assert_eq!(ids(first), [Some(1), None]);
+        let both = slots(&[1, 2], first);
+        assert_eq!(ids(both), [Some(1), Some(2)]);
+        let second = slots(&[2], both);
+        assert_eq!(ids(second), [None, Some(2)]);
+        assert_eq!(ids(slots(&[2, 3], second)), [Some(3), Some(2)]);
+        assert_eq!(ids(slots(&[4, 5], second)), [Some(4), Some(5)]);
+    }
+
+    #[test]
+    fn another_key_with_the_same_id_takes_its_place() {
+        let slots = slots(&[1], [ProbeKey::new(1, [0xff; 16]), ProbeKey::EMPTY]);
+        assert!(slots[0] == ProbeKey::new(1, [1; 16]) && slots[1] == ProbeKey::EMPTY);
     }
 
     #[test]

@@ -6,26 +6,27 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tracing::info;
 
+use super::in_words;
 use super::run::Agent;
 use super::settings::Settings;
-use super::{config, in_words};
 use crate::channel::{
-    AskReport, Bound, Duty, Node, Push, Question, Refusal, Report, ServeError, WitnessReport,
+    AskReport, Bound, Duty, KeyPush, Node, Push, Question, Refusal, Report, ServeError,
+    WitnessReport,
 };
 use crate::egress::{self, ApplyError};
-use crate::keys::{NodeKey, NodeKeys};
+use crate::keys::NodeKeys;
 use crate::witness::{self, DutyError, Failure};
 
 /// Keys that a controller has pushed.
-pub(super) struct KeyPush {
-    keys: Vec<NodeKey>,
+pub(super) struct NewKeys {
+    keys: NodeKeys,
     done: oneshot::Sender<Result<(), String>>,
 }
 
 /// The control channel, served.
 pub(super) struct Control {
     server: JoinHandle<Result<(), ServeError>>,
-    keys: mpsc::Receiver<KeyPush>,
+    keys: mpsc::Receiver<NewKeys>,
 }
 
 impl Control {
@@ -44,6 +45,7 @@ impl Control {
         info!(address = %bound.local_addr(), "serving the control channel");
         let (sender, keys) = mpsc::channel(1);
         let node = ControlledNode {
+            name: settings.node.clone(),
             egress,
             witness,
             keys: sender,
@@ -53,7 +55,7 @@ impl Control {
     }
 
     /// The next keys that a controller pushes. Never returns without a channel.
-    pub(super) async fn next(control: &mut Option<Self>) -> Result<KeyPush> {
+    pub(super) async fn next(control: &mut Option<Self>) -> Result<NewKeys> {
         let Some(control) = control else {
             return std::future::pending().await;
         };
@@ -69,23 +71,22 @@ impl Control {
 
 impl Agent {
     /// Writes pushed keys to the key file, then to the maps, if they are others than before.
-    pub(super) fn replace_keys(&mut self, push: KeyPush) {
-        let outcome = self.try_replace_keys(push.keys);
+    pub(super) fn replace_keys(&mut self, new: NewKeys) {
+        let outcome = self.try_replace_keys(&new.keys);
         // Whoever pushed may have gone away; what it pushed is in force all the same.
-        let _ = push
+        let _ = new
             .done
             .send(outcome.map_err(|error| in_words(error.as_ref())));
     }
 
-    fn try_replace_keys(&mut self, keys: Vec<NodeKey>) -> Result<()> {
-        let keys = NodeKeys::new(&self.settings.node, keys)?;
-        let slots = config::probe_keys(&keys);
-        if slots == self.keys {
+    fn try_replace_keys(&mut self, keys: &NodeKeys) -> Result<()> {
+        if *keys == self.keys {
             return Ok(());
         }
+        // The file first: what the controller takes for granted outlasts whatever comes.
         keys.replace(&self.settings.key_file)?;
-        self.reflector.set_keys(slots)?;
-        self.keys = slots;
+        self.reflector.set_keys(keys)?;
+        self.keys = keys.clone();
         let ids: Vec<u16> = keys.all().iter().map(|key| key.id).collect();
         info!(?ids, "the controller has replaced the probe keys");
         Ok(())
@@ -94,34 +95,38 @@ impl Agent {
 
 /// The node, as the control channel acts on it.
 struct ControlledNode {
+    name: String,
     egress: egress::Handle,
     witness: witness::Handle,
-    keys: mpsc::Sender<KeyPush>,
-}
-
-impl ControlledNode {
-    async fn push_keys(&self, keys: Vec<NodeKey>) -> Result<(), Refusal> {
-        let stopping = || Refusal::Unable("the agent is stopping".to_owned());
-        let (done, outcome) = oneshot::channel();
-        let push = KeyPush { keys, done };
-        self.keys.send(push).await.map_err(|_| stopping())?;
-        outcome
-            .await
-            .map_err(|_| stopping())?
-            .map_err(|error| Refusal::Unable(format!("cannot take the probe keys: {error}")))
-    }
+    keys: mpsc::Sender<NewKeys>,
 }
 
 impl Node for ControlledNode {
     async fn apply(&self, push: Push) -> Result<Report, Refusal> {
         let incarnation = push.incarnation.unwrap_or(0);
-        // First, since it tells whether the push is stale: then its keys are, too.
         let status = self.egress.apply(push.desired, incarnation).await;
-        let status = status.map_err(refusal)?;
-        if !push.keys.is_empty() {
-            self.push_keys(push.keys).await?;
+        status.map(report).map_err(refusal)
+    }
+
+    async fn replace_keys(&self, push: KeyPush) -> Result<(), Refusal> {
+        let stopping = || Refusal::Unable("the agent is stopping".to_owned());
+        let applied = self.egress.status().applied_epoch >> 32;
+        if u64::from(push.term) < applied {
+            let term = push.term;
+            return Err(Refusal::Stale(format!(
+                "term {term} is older than {applied}"
+            )));
         }
-        Ok(report(status))
+        let keys = NodeKeys::new(&self.name, push.keys).map_err(|malformed| {
+            Refusal::Senseless(format!("the set of probe keys {malformed}"))
+        })?;
+        let (done, outcome) = oneshot::channel();
+        let new = NewKeys { keys, done };
+        self.keys.send(new).await.map_err(|_| stopping())?;
+        outcome
+            .await
+            .map_err(|_| stopping())?
+            .map_err(|error| Refusal::Unable(format!("cannot take the probe keys: {error}")))
     }
 
     fn report(&self) -> Report {

@@ -108,7 +108,7 @@ impl Agent {
             kernel.detach_others(&[])?;
         }
         let (mut reflector, kind) = Reflector::fall_back(cause)?;
-        reflector.set_keys(self.keys)?;
+        reflector.set_keys(&self.keys)?;
         reflector.set_beat(self.beat.prepare()?)?;
         let mut status = self.status.lock();
         status.view = reflector.view()?;

@@ -7,11 +7,12 @@ use probe_ebpf::maps::{AgentBeat, KEY_SLOTS, ProbeConfig, ProbeKey};
 use probe_ebpf::outcome::Outcome;
 use tracing::{info, warn};
 
-use super::in_words;
 use super::settings::Settings;
 use super::user_space::{SharedNode, UserSpaceReflector};
+use super::{config, in_words};
 use crate::interfaces::Interface;
 use crate::kernel::{AttachSetting, Attachment, Counter, Fence, Kernel, KernelError, Maps};
+use crate::keys::NodeKeys;
 
 /// Why the reflector is not in place.
 #[derive(Debug, thiserror::Error)]
@@ -113,10 +114,16 @@ impl Reflector {
         ))
     }
 
-    pub(super) fn set_keys(&mut self, keys: [ProbeKey; KEY_SLOTS]) -> Result<(), KernelError> {
+    /// Answers probes with these keys from now on.
+    pub(super) fn set_keys(&mut self, keys: &NodeKeys) -> Result<(), KernelError> {
         match self {
-            Self::Kernel(kernel) => kernel.maps_mut().set_keys(&keys)?,
-            Self::UserSpace(reflector) => reflector.set_keys(keys),
+            Self::Kernel(kernel) => {
+                let maps = kernel.maps_mut();
+                maps.set_keys(&config::probe_keys(keys, maps.keys()?))?;
+            }
+            Self::UserSpace(reflector) => {
+                reflector.set_keys(config::probe_keys(keys, [ProbeKey::EMPTY; KEY_SLOTS]));
+            }
         }
         Ok(())
     }

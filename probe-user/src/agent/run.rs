@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use probe_ebpf::maps::{KEY_SLOTS, LocalChecks, ProbeKey};
+use probe_ebpf::maps::LocalChecks;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::{oneshot, watch};
@@ -20,7 +20,7 @@ use super::fence::FenceRequest;
 use super::reflector::Reflector;
 use super::settings::Settings;
 use super::status::{SharedStatus, Status};
-use super::{config, egress, grpc_health, metrics, witness};
+use super::{egress, grpc_health, metrics, witness};
 use crate::egress::Handle;
 use crate::http::{HttpError, Serve};
 use crate::interfaces::{Interface, Management, Watch};
@@ -40,7 +40,7 @@ pub(super) async fn run(settings: Settings) -> Result<()> {
     let mut signals = Signals::new()?;
     logging::init(settings.log.format, LOG_FILTER)?;
     let keys = read_keys(&settings)?;
-    let mut agent = Agent::start(settings, &keys)?;
+    let mut agent = Agent::start(settings, keys)?;
     let (egress, fences) = egress::start(&agent.settings, &agent.reflector)?.unzip();
     let (witness, watching) = witness::start(&agent.settings, &agent.reflector)?.unzip();
     let (stop, http) = agent.serve_http(egress.clone(), witness.clone()).await?;
@@ -105,7 +105,7 @@ struct Others {
 pub(super) struct Agent {
     pub(super) settings: Settings,
     pub(super) management: Management,
-    pub(super) keys: [ProbeKey; KEY_SLOTS],
+    pub(super) keys: NodeKeys,
     pub(super) reflector: Reflector,
     pub(super) beat: Beat,
     checks: Checks,
@@ -124,10 +124,9 @@ pub(super) struct Agent {
 
 impl Agent {
     /// Brings the kernel side in, or takes over what an earlier agent left, and gives it its keys.
-    fn start(settings: Settings, keys: &NodeKeys) -> Result<Self> {
+    fn start(settings: Settings, keys: NodeKeys) -> Result<Self> {
         let (mut reflector, kind) = Reflector::open(&settings)?;
-        let keys = config::probe_keys(keys);
-        reflector.set_keys(keys)?;
+        reflector.set_keys(&keys)?;
         let mut beat = Beat::new(&settings.beat, reflector.last_beat()?);
         reflector.set_beat(beat.prepare()?)?;
         reflector.replace_programs()?;

@@ -23,7 +23,14 @@ pub struct Push {
     pub incarnation: Option<u64>,
     /// All that the node shall hold.
     pub desired: Desired,
-    /// The node's probe keys, current first; empty: they stay as they are.
+}
+
+/// The probe keys that a controller pushes to a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyPush {
+    /// The controller's term.
+    pub term: u32,
+    /// All keys with which the node answers probes, current first.
     pub keys: Vec<NodeKey>,
 }
 
@@ -155,7 +162,6 @@ impl From<Push> for proto::ApplyRequest {
             epoch: push.desired.epoch,
             incarnation: push.incarnation.unwrap_or(0),
             egress_ips: push.desired.addresses.into_iter().map(Into::into).collect(),
-            keys: push.keys.iter().map(Into::into).collect(),
             gateways: push.desired.gateways.into_iter().map(Into::into).collect(),
             lease_ms: push.desired.lease_ms,
             witnesses: push.desired.witnesses.map(Into::into),
@@ -178,7 +184,6 @@ impl TryFrom<proto::ApplyRequest> for Push {
                 lease_ms: request.lease_ms,
                 witnesses: request.witnesses.map(TryInto::try_into).transpose()?,
             },
-            keys: convert(request.keys)?,
         })
     }
 }
@@ -285,6 +290,26 @@ impl TryFrom<proto::Gateway> for Gateway {
             interface: received.interface,
             routed: received.routed,
             name,
+        })
+    }
+}
+
+impl From<KeyPush> for proto::ReplaceKeysRequest {
+    fn from(push: KeyPush) -> Self {
+        Self {
+            term: push.term,
+            keys: push.keys.iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl TryFrom<proto::ReplaceKeysRequest> for KeyPush {
+    type Error = Malformed;
+
+    fn try_from(request: proto::ReplaceKeysRequest) -> Result<Self, Malformed> {
+        Ok(Self {
+            term: request.term,
+            keys: convert(request.keys)?,
         })
     }
 }

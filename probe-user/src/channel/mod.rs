@@ -14,7 +14,7 @@ mod tls;
 
 pub use identity::Identity;
 pub use message::{
-    AskReport, Duty, Heard, Malformed, Push, Question, Report, Watched, WitnessReport,
+    AskReport, Duty, Heard, KeyPush, Malformed, Push, Question, Report, Watched, WitnessReport,
 };
 pub use server::{Bound, Security, ServeError};
 pub use service::{Node, Refusal};

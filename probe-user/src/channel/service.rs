@@ -7,7 +7,7 @@ use tonic::{Request, Response, Status};
 use super::proto;
 use super::proto::agent_server::Agent;
 use super::proto::{ApplyReport, ApplyRequest, StatusRequest};
-use super::{AskReport, Duty, Malformed, Push, Question, Report, WitnessReport};
+use super::{AskReport, Duty, KeyPush, Malformed, Push, Question, Report, WitnessReport};
 use crate::logging::in_words;
 
 /// Why a node does not do what it was told.
@@ -29,6 +29,10 @@ pub enum Refusal {
 pub trait Node: Send + Sync + 'static {
     /// Makes the node hold what `push` says, unless that is stale.
     fn apply(&self, push: Push) -> impl Future<Output = Result<Report, Refusal>> + Send;
+
+    /// Has the node answer probes with exactly these keys, now and after a restart, unless they are
+    /// of an older term.
+    fn replace_keys(&self, push: KeyPush) -> impl Future<Output = Result<(), Refusal>> + Send;
 
     /// What the node holds.
     fn report(&self) -> Report;
@@ -60,6 +64,18 @@ impl<N: Node> Agent for Service<N> {
             tracing::warn!(epoch, %refusal, "a push was refused");
         })?;
         Ok(Response::new(report.into()))
+    }
+
+    async fn replace_keys(
+        &self,
+        request: Request<proto::ReplaceKeysRequest>,
+    ) -> Result<Response<proto::ReplaceKeysReply>, Status> {
+        let push = KeyPush::try_from(request.into_inner()).map_err(malformed)?;
+        let term = push.term;
+        self.0.replace_keys(push).await.inspect_err(|refusal| {
+            tracing::warn!(term, %refusal, "probe keys were refused");
+        })?;
+        Ok(Response::new(proto::ReplaceKeysReply {}))
     }
 
     async fn status(&self, _: Request<StatusRequest>) -> Result<Response<ApplyReport>, Status> {

@@ -54,6 +54,23 @@ pub enum KeyError {
         /// What the system said.
         source: io::Error,
     },
+    /// A third key would be needed.
+    #[error(
+        "a rotation from key {current} to key {next} is under way, and only two keys can be valid at \
+         once: finish it before you begin another"
+    )]
+    Rotating {
+        /// Id of the current key.
+        current: u16,
+        /// Id of the next key.
+        next: u16,
+    },
+    /// There is no key to go on with.
+    #[error("no rotation is under way: key {id} is the only one")]
+    NotRotating {
+        /// Its id.
+        id: u16,
+    },
     /// A node's name that does not fit into a line.
     #[error("{node:?} cannot name a node: a name is not empty and holds no control characters")]
     NodeName {

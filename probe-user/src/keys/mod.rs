@@ -53,7 +53,7 @@ impl ClusterKey {
     }
 }
 
-/// The cluster's keys: current, and perhaps next.
+/// The cluster's keys: current, and perhaps next. Never empty.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ClusterKeys {
     keys: Vec<ClusterKey>,
@@ -95,11 +95,59 @@ impl ClusterKeys {
     ///
     /// Names the file; one that exists is never touched.
     pub fn write_new(&self, path: impl AsRef<Path>) -> Result<(), KeyError> {
-        let lines = self
-            .keys
-            .iter()
-            .map(|key| format!("{CLUSTER_LABEL}:{}:{}\n", key.id, file::to_hex(&key.secret)));
-        file::write_new(path.as_ref(), &lines.collect::<String>())
+        file::write_new(path.as_ref(), &self.lines())
+    }
+
+    /// Writes the keys to a file of mode 0600, in place of what it held. Whoever reads it gets the old
+    /// keys or the new ones, whatever happens meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Names the file.
+    pub fn replace(&self, path: impl AsRef<Path>) -> Result<(), KeyError> {
+        file::replace(path.as_ref(), &self.lines())
+    }
+
+    fn lines(&self) -> String {
+        let line = |key: &ClusterKey| {
+            format!("{CLUSTER_LABEL}:{}:{}\n", key.id, file::to_hex(&key.secret))
+        };
+        self.keys.iter().map(line).collect()
+    }
+
+    /// Ids of the keys, that of the current one first.
+    pub fn ids(&self) -> Vec<u16> {
+        self.keys.iter().map(|key| key.id).collect()
+    }
+
+    /// Begins a rotation: the key that is current stays so, and a new random one is next.
+    ///
+    /// # Errors
+    ///
+    /// A rotation is under way, or the operating system gives no random bytes.
+    pub fn begin_rotation(&mut self) -> Result<(), KeyError> {
+        let [current] = self.keys.as_slice() else {
+            let (current, next) = (self.keys[0].id, self.keys[1].id);
+            return Err(KeyError::Rotating { current, next });
+        };
+        let next = Self::generate(current.id.wrapping_add(1))?;
+        self.keys.extend(next.keys);
+        Ok(())
+    }
+
+    /// Ends a rotation: the next key is the current one, and the only one.
+    ///
+    /// # Errors
+    ///
+    /// None is under way.
+    pub fn finish_rotation(&mut self) -> Result<(), KeyError> {
+        if self.keys.len() < 2 {
+            return Err(KeyError::NotRotating {
+                id: self.keys[0].id,
+            });
+        }
+        self.keys.remove(0);
+        Ok(())
     }
 
     /// The keys of the node with this name.
@@ -258,6 +306,18 @@ impl NodeKeys {
             )
         });
         Ok(lines.collect())
+    }
+
+    /// The same keys, but the newest that the node is known to hold signs: in a rotation, the next
+    /// key if it is one of `held`, and the current one otherwise.
+    pub fn signing_as_held(&self, held: &[NodeKey]) -> Self {
+        let mut keys = self.keys.clone();
+        let newest = keys.iter().rposition(|key| held.contains(key));
+        keys[..=newest.unwrap_or_default()].rotate_right(1);
+        Self {
+            node: self.node.clone(),
+            keys,
+        }
     }
 
     /// The node's name.

@@ -249,3 +249,77 @@ fn keys_that_could_not_be_told_apart_are_refused() {
     let many = vec![key(1), key(2), key(3)];
     assert_eq!(refusal(many), MalformedKey::TooMany { lines: 3 });
 }
+
+fn rotating() -> ClusterKeys {
+    let mut keys = counting();
+    keys.begin_rotation().unwrap();
+    keys
+}
+
+#[test]
+fn a_rotation_adds_a_key_and_takes_the_old_one_away_at_its_end() {
+    let mut keys = rotating();
+    assert_eq!(keys.ids(), [7, 8]);
+    let next = keys.node_keys("n1").all()[1].clone();
+    keys.finish_rotation().unwrap();
+    assert_eq!(keys.node_keys("n1").all(), [next]);
+}
+
+#[test]
+fn the_id_after_the_largest_is_the_smallest() {
+    let mut keys = ClusterKeys::generate(u16::MAX).unwrap();
+    keys.begin_rotation().unwrap();
+    assert_eq!(keys.ids(), [u16::MAX, 0]);
+}
+
+#[test]
+fn a_third_key_is_refused_with_the_two_that_are_there() {
+    let mut keys = rotating();
+    let error = keys.begin_rotation().unwrap_err().to_string();
+    assert!(error.contains("from key 7 to key 8"), "{error}");
+    assert_eq!(keys.ids(), [7, 8]);
+}
+
+#[test]
+fn what_has_not_begun_is_not_finished() {
+    let mut keys = counting();
+    let error = keys.finish_rotation().unwrap_err().to_string();
+    assert!(error.contains("key 7 is the only one"), "{error}");
+    assert_eq!(keys.ids(), [7]);
+}
+
+#[test]
+fn a_key_file_is_replaced_as_a_whole() {
+    let directory = directory();
+    let path = directory.path().join("cluster.key");
+    counting().write_new(&path).unwrap();
+    let keys = rotating();
+    keys.replace(&path).unwrap();
+    assert_eq!(ClusterKeys::read(&path).unwrap(), keys);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn the_next_key_signs_once_the_node_holds_it() {
+    let keys = rotating().node_keys("n1");
+    let signs = |held: &[NodeKey]| keys.signing_as_held(held).current().id;
+    assert_eq!(signs(&[]), 7);
+    assert_eq!(signs(&keys.all()[..1]), 7);
+    assert_eq!(signs(keys.all()), 8);
+    assert_eq!(signs(&keys.all()[1..]), 8);
+    // A key is not known by its id alone.
+    assert_eq!(signs(&[NodeKey::new(8, [0; 16])]), 7);
+}
+
+#[test]
+fn whichever_key_signs_both_verify() {
+    let keys = rotating().node_keys("n1");
+    let mut ids: Vec<u16> = keys
+        .signing_as_held(keys.all())
+        .all()
+        .iter()
+        .map(|key| key.id)
+        .collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [7, 8]);
+}

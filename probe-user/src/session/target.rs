@@ -162,6 +162,9 @@ impl TargetState {
     pub(super) fn replace(&mut self, target: &Target, addresses: &[IpAddr]) {
         self.current = target.keys.current().into();
         self.next = target.keys.all().get(1).map(Key::from);
+        if self.addresses().eq(addresses.iter().copied()) {
+            return;
+        }
         let mut old = std::mem::take(&mut self.paths);
         let mut take = |address| match old.iter().position(|path| path.address == address) {
             Some(index) => old.swap_remove(index),

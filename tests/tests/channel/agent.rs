@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use controller::channel::{AgentPool, Outcome};
-use probe_user::channel::{Push, Report, Security};
+use controller::channel::{AgentPool, Order, Outcome};
+use probe_user::channel::{KeyPush, Push, Security};
 use probe_user::egress::Desired;
 use probe_user::keys::{NodeKey, NodeKeys};
 use pulsepath_tests::{Cluster, Node, Process, eventually};
@@ -52,7 +52,7 @@ impl Scene {
     }
 
     /// What the agent says first to `push`.
-    fn ask(&self, push: Push) -> Result<Report, String> {
+    fn ask<O: Order>(&self, push: O) -> Result<O::Report, String> {
         let address = SocketAddr::new(IpAddr::V4(self.node().ipv4()), 9862);
         let ask = async || {
             let (mut pool, mut answers) = AgentPool::new(self.security.clone());
@@ -87,15 +87,12 @@ fn push(epoch: u64) -> Push {
             lease_ms: 0,
             witnesses: None,
         },
-        keys: Vec::new(),
     }
 }
 
-fn with_key(push: Push, id: u16) -> Push {
-    Push {
-        keys: vec![NodeKey::new(id, [0x5a; 16])],
-        ..push
-    }
+fn key(term: u32, id: u16) -> KeyPush {
+    let keys = vec![NodeKey::new(id, [0x5a; 16])];
+    KeyPush { term, keys }
 }
 
 #[test]
@@ -126,27 +123,25 @@ fn a_push_for_another_incarnation_is_refused() {
 }
 
 #[test]
-fn a_pushed_key_reaches_the_kernel_and_the_key_file() {
+fn a_key_reaches_the_kernel_and_the_key_file() {
     let scene = Scene::new("q-key");
-    scene.ask(with_key(push(1), 9)).unwrap();
+    scene.ask(key(0, 9)).unwrap();
     let keys = NodeKeys::read(scene.node().key_file()).unwrap();
     assert_eq!((keys.node(), keys.current().id), ("n1", 9));
     assert_eq!(keys.current().bytes(), [0x5a; 16]);
-    assert!(
-        kernel_keys(&scene).contains(&9),
-        "{:?}",
-        kernel_keys(&scene)
-    );
+    assert_eq!(kernel_keys(&scene), [9]);
 }
 
 #[test]
-fn a_stale_push_brings_no_keys() {
+fn a_key_of_an_older_term_is_refused() {
     let scene = Scene::new("q-stale-key");
-    scene.ask(push(5)).unwrap();
     let before = std::fs::read(scene.node().key_file()).unwrap();
-    scene.ask(with_key(push(4), 9)).unwrap_err();
+    scene.ask(push(2 << 32)).unwrap();
+    let error = scene.ask(key(1, 9)).unwrap_err();
+    assert!(error.contains("term 1 is older than 2"), "{error}");
     assert_eq!(std::fs::read(scene.node().key_file()).unwrap(), before);
     assert!(!kernel_keys(&scene).contains(&9));
+    scene.ask(key(2, 9)).unwrap();
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use controller::channel::{AgentPool, Answer, Certified, Outcome, Pair};
 use probe_user::channel::{
-    Bound, Credentials, Identity, Node, Push, Refusal, Report, Security, TlsFiles,
+    Bound, Credentials, Identity, KeyPush, Node, Push, Refusal, Report, Security, TlsFiles,
 };
 use probe_user::egress::{AddressReport, AddressState, Claim, Desired, EgressIp};
 use pulsepath_tests::Node as Place;
@@ -127,6 +127,11 @@ impl Node for WillingNode {
         Ok(self.report())
     }
 
+    async fn replace_keys(&self, _: KeyPush) -> Result<(), Refusal> {
+        self.calls.send_modify(|calls| *calls += 1);
+        Ok(())
+    }
+
     fn report(&self) -> Report {
         let push = self.last();
         let announced = |egress_ip: EgressIp| AddressReport {
@@ -174,7 +179,6 @@ pub(crate) fn push(epoch: u64) -> Push {
             lease_ms: 0,
             witnesses: None,
         },
-        keys: Vec::new(),
     }
 }
 
@@ -193,7 +197,7 @@ pub(crate) async fn ask(
     }
 }
 
-pub(crate) async fn next(answers: &mut UnboundedReceiver<Answer>) -> Answer {
+pub(crate) async fn next<R>(answers: &mut UnboundedReceiver<Answer<R>>) -> Answer<R> {
     let answer = tokio::time::timeout(PATIENCE, answers.recv()).await;
     answer.expect("no answer comes").unwrap()
 }

@@ -35,7 +35,6 @@ fn push(cluster: &Cluster, epoch: u64, addresses: &[&str]) -> Report {
             witnesses: None,
         },
         incarnation: None,
-        keys: Vec::new(),
     };
     let agent = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9862);
     let ask = || {

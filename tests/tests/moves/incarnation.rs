@@ -92,7 +92,6 @@ fn tell(scene: &Scene, index: u8, incarnation: u64) -> Result<Report, Failure> {
             epoch: u64::MAX,
             ..Desired::default()
         },
-        keys: Vec::new(),
     };
     let ask = || {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -174,7 +174,6 @@ impl Scene {
                 witnesses,
                 ..Desired::default()
             },
-            keys: Vec::new(),
         };
         let request = tonic::Request::new(push.into());
         let call = async |mut client: AgentClient<_>| client.apply(request).await;

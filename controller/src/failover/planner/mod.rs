@@ -115,6 +115,11 @@ impl Planner {
         }
     }
 
+    /// This controller's term, or until it has claimed one, the last that was recorded.
+    pub fn term(&self) -> u32 {
+        self.term
+    }
+
     /// Starts from what the last controller recorded, before anything is handled. What it recorded
     /// counts as told.
     pub fn restore(&mut self, now: Reading, record: &Record) {

@@ -37,8 +37,20 @@ fn push() -> Push {
                 routed: true,
             }],
         },
+    }
+}
+
+fn key_push() -> KeyPush {
+    KeyPush {
+        term: 3,
         keys: vec![NodeKey::new(1, [1; 16]), NodeKey::new(65535, [2; 16])],
     }
+}
+
+fn key_refusal(change: impl FnOnce(&mut proto::ReplaceKeysRequest)) -> String {
+    let mut request = proto::ReplaceKeysRequest::from(key_push());
+    change(&mut request);
+    KeyPush::try_from(request).unwrap_err().to_string()
 }
 
 fn refusal(change: impl FnOnce(&mut proto::ApplyRequest)) -> String {
@@ -51,6 +63,12 @@ fn refusal(change: impl FnOnce(&mut proto::ApplyRequest)) -> String {
 fn a_push_arrives_as_it_was_sent() {
     let request = proto::ApplyRequest::from(push());
     assert_eq!(Push::try_from(request), Ok(push()));
+}
+
+#[test]
+fn keys_arrive_as_they_were_sent() {
+    let request = proto::ReplaceKeysRequest::from(key_push());
+    assert_eq!(KeyPush::try_from(request), Ok(key_push()));
 }
 
 #[test]
@@ -92,9 +110,9 @@ fn what_is_malformed_is_named() {
     assert_eq!(error, "egress IP fd78::100: claim 0 is not known");
     let error = refusal(|request| request.gateways[0].sources[0] = "10.1/33".to_owned());
     assert!(error.contains("gateway web: \"10.1/33\""), "{error}");
-    let error = refusal(|request| request.keys[1].id = 65536);
+    let error = key_refusal(|request| request.keys[1].id = 65536);
     assert_eq!(error, "probe key: id 65536 is above 65535");
-    let error = refusal(|request| request.keys[0].secret.truncate(15));
+    let error = key_refusal(|request| request.keys[0].secret.truncate(15));
     assert_eq!(error, "probe key 1: a key has 16 bytes, not 15");
     for instances in [&[0][..], &[5, 6, 5], &[1, 2, 3, 4, 5, 6, 7, 8]] {
         let error = refusal(|request| {
@@ -126,7 +144,8 @@ fn an_unknown_incarnation_travels_as_zero() {
 
 #[test]
 fn a_message_that_is_printed_shows_no_key() {
-    let shown = format!("{:?} {:?}", push(), proto::ApplyRequest::from(push()));
+    let request = proto::ReplaceKeysRequest::from(key_push());
+    let shown = format!("{:?} {request:?}", key_push());
     assert!(shown.contains("ProbeKey { id: 1, .. }"), "{shown}");
     assert!(!shown.contains("1, 1, 1"), "{shown}");
 }

@@ -12,8 +12,8 @@ use crate::api;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Which controller to ask.
-#[derive(clap::Args)]
-pub(super) struct ControllerOptions {
+#[derive(Debug, clap::Args)]
+pub(crate) struct ControllerOptions {
     /// Address of the controller's HTTP interface.
     #[arg(
         long,
@@ -25,13 +25,13 @@ pub(super) struct ControllerOptions {
 }
 
 /// A client of one controller.
-pub(super) struct Controller {
+pub(crate) struct Controller {
     base: Url,
     client: Client,
 }
 
 impl Controller {
-    pub(super) fn new(options: ControllerOptions) -> anyhow::Result<Self> {
+    pub(crate) fn new(options: ControllerOptions) -> anyhow::Result<Self> {
         // The interface is the controller's own: a proxy for the web has no business there.
         let client = Client::builder()
             .connect_timeout(TIMEOUT)
@@ -44,27 +44,27 @@ impl Controller {
     }
 
     /// The controller's address, for messages.
-    pub(super) fn url(&self) -> &Url {
+    pub(crate) fn url(&self) -> &Url {
         &self.base
     }
 
     /// Every node.
-    pub(super) async fn nodes(&self) -> anyhow::Result<api::NodeList> {
+    pub(crate) async fn nodes(&self) -> anyhow::Result<api::NodeList> {
         self.ask(Method::GET, &["nodes"]).await
     }
 
     /// Every gateway.
-    pub(super) async fn gateways(&self) -> anyhow::Result<api::GatewayList> {
+    pub(crate) async fn gateways(&self) -> anyhow::Result<api::GatewayList> {
         self.ask(Method::GET, &["gateways"]).await
     }
 
     /// Why a node or an egress IP is as it is.
-    pub(super) async fn explain(&self, subject: &str) -> anyhow::Result<api::Explanation> {
+    pub(crate) async fn explain(&self, subject: &str) -> anyhow::Result<api::Explanation> {
         self.ask(Method::GET, &["explain", subject]).await
     }
 
     /// Drains a node, or ends that; returns once it is recorded.
-    pub(super) async fn set_drained(
+    pub(crate) async fn set_drained(
         &self,
         node: &str,
         drained: bool,
@@ -74,7 +74,7 @@ impl Controller {
     }
 
     /// The stream of transitions. Only its beginning is waited for with a limit.
-    pub(super) async fn transitions(&self) -> anyhow::Result<Response> {
+    pub(crate) async fn transitions(&self) -> anyhow::Result<Response> {
         let response =
             tokio::time::timeout(TIMEOUT, self.send(Method::GET, &["transitions"])).await;
         response.map_err(|_| self.silent())?
@@ -125,6 +125,6 @@ async fn read<T: DeserializeOwned>(response: Response) -> anyhow::Result<T> {
 }
 
 /// The last of an error's causes: those before it only say that sending or reading failed.
-pub(super) fn root_cause(error: reqwest::Error) -> anyhow::Error {
+pub(crate) fn root_cause(error: reqwest::Error) -> anyhow::Error {
     anyhow!("{}", anyhow::Error::new(error).root_cause())
 }

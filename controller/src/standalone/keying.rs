@@ -1,0 +1,227 @@
+//! Brings every node its probe keys, and hears which ones it has.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use probe_user::channel::{KeyPush, Security};
+use probe_user::keys::NodeKey;
+use tokio::sync::mpsc;
+
+use crate::channel::{AgentPool, Answer};
+use crate::monitor::{NodeSpec, Sighting};
+
+/// The agents of all nodes that are configured, whether they ever hold an egress IP or not.
+pub(super) struct Keying {
+    /// `None`: no channel is configured.
+    channel: Option<Channel>,
+    /// This controller's, or the last that was recorded.
+    term: u32,
+    nodes: HashMap<String, Node>,
+}
+
+struct Node {
+    addresses: Vec<IpAddr>,
+    keys: Vec<NodeKey>,
+}
+
+struct Channel {
+    pool: AgentPool<KeyPush>,
+    answers: mpsc::UnboundedReceiver<Answer<Vec<NodeKey>>>,
+    /// Where agents listen.
+    port: u16,
+}
+
+impl Channel {
+    fn give(&mut self, name: &str, node: &Node, term: u32) {
+        let at = |address: &IpAddr| SocketAddr::new(*address, self.port);
+        let addresses = node.addresses.iter().map(at).collect();
+        let keys = node.keys.clone();
+        self.pool
+            .set_desired(name, addresses, KeyPush { term, keys });
+    }
+}
+
+impl Keying {
+    /// Knows no node yet. Agents listen on `port`; without `security` none is given anything.
+    pub(super) fn new(security: Option<Security>, port: u16) -> Self {
+        let open = |security| {
+            let (pool, answers) = AgentPool::new(security);
+            Channel {
+                pool,
+                answers,
+                port,
+            }
+        };
+        Self {
+            channel: security.map(open),
+            term: 0,
+            nodes: HashMap::new(),
+        }
+    }
+
+    /// These nodes are configured from now on.
+    pub(super) fn follow(&mut self, specs: &[NodeSpec]) {
+        let node = |spec: &NodeSpec| {
+            let (addresses, keys) = (spec.addresses.clone(), spec.keys.all().to_vec());
+            (spec.name.clone(), Node { addresses, keys })
+        };
+        let before = std::mem::replace(&mut self.nodes, specs.iter().map(node).collect());
+        if let Some(channel) = &mut self.channel {
+            for gone in before.keys().filter(|name| !self.nodes.contains_key(*name)) {
+                channel.pool.forget(gone);
+            }
+        }
+        self.give_all();
+    }
+
+    /// The controller has claimed this term: an agent that was told anything in it takes no key of an
+    /// older one.
+    pub(super) fn set_term(&mut self, term: u32) {
+        if std::mem::replace(&mut self.term, term) != term {
+            self.give_all();
+        }
+    }
+
+    /// Takes note of how a node is doing.
+    pub(super) fn observe(&self, sighting: &Sighting) {
+        if let Some(channel) = &self.channel {
+            channel.pool.set_state(&sighting.node, sighting.state);
+        }
+    }
+
+    /// The next answer of any agent. Never returns without a channel.
+    pub(super) async fn answer(&mut self) -> Option<Answer<Vec<NodeKey>>> {
+        match &mut self.channel {
+            Some(channel) => channel.answers.recv().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn give_all(&mut self) {
+        if let Some(channel) = &mut self.channel {
+            for (name, node) in &self.nodes {
+                channel.give(name, node, self.term);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use probe_user::channel::{Bound, Push, Refusal, Report};
+    use probe_user::keys::ClusterKeys;
+
+    use super::*;
+    use crate::channel::Outcome;
+    use crate::health::State;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// A node that passes on which keys it is given, and takes them.
+    struct Given(mpsc::UnboundedSender<KeyPush>);
+
+    impl probe_user::channel::Node for Given {
+        async fn apply(&self, _: Push) -> Result<Report, Refusal> {
+            Err(Refusal::Unable("nobody asks for that here".to_owned()))
+        }
+
+        async fn replace_keys(&self, push: KeyPush) -> Result<(), Refusal> {
+            // An error means that nobody looks any more.
+            let _ = self.0.send(push);
+            Ok(())
+        }
+
+        fn report(&self) -> Report {
+            unreachable!("nobody asks for that here")
+        }
+    }
+
+    fn spec(keys: &ClusterKeys) -> NodeSpec {
+        NodeSpec {
+            name: "n1".to_owned(),
+            addresses: vec![[127, 0, 0, 1].into()],
+            labels: Default::default(),
+            keys: keys.node_keys("n1"),
+            problem: None,
+        }
+    }
+
+    struct Scene {
+        keying: Keying,
+        given: mpsc::UnboundedReceiver<KeyPush>,
+        keys: ClusterKeys,
+    }
+
+    impl Scene {
+        /// The node n1 with one key, which it is given.
+        async fn new() -> Self {
+            let any = SocketAddr::from(([127, 0, 0, 1], 0));
+            let bound = Bound::bind(any, Security::Plaintext).await.unwrap();
+            let (sender, given) = mpsc::unbounded_channel();
+            let port = bound.local_addr().port();
+            tokio::spawn(bound.run(Given(sender)));
+            let mut scene = Self {
+                keying: Keying::new(Some(Security::Plaintext), port),
+                given,
+                keys: ClusterKeys::generate(1).unwrap(),
+            };
+            scene.keying.follow(&[spec(&scene.keys)]);
+            assert_eq!(scene.next().await, (0, vec![1]));
+            scene
+        }
+
+        /// Term and ids of the keys that the node is given next, once it has confirmed them.
+        async fn next(&mut self) -> (u32, Vec<u16>) {
+            let answer = tokio::time::timeout(PATIENCE, self.keying.answer()).await;
+            let Outcome::Done(held) = answer.unwrap().unwrap().outcome else {
+                panic!("it takes every key");
+            };
+            let push = self.given.recv().await.unwrap();
+            assert_eq!(held, push.keys);
+            (push.term, push.keys.iter().map(|key| key.id).collect())
+        }
+
+        fn observe(&self, state: State) {
+            self.keying.observe(&Sighting {
+                node: "n1".to_owned(),
+                state,
+                since: SystemTime::UNIX_EPOCH,
+                heard: None,
+                incarnation: None,
+            });
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_is_given_both_keys_in_a_rotation_and_one_after_it() {
+        let mut scene = Scene::new().await;
+        scene.keys.begin_rotation().unwrap();
+        scene.keying.follow(&[spec(&scene.keys)]);
+        assert_eq!(scene.next().await, (0, vec![1, 2]));
+        scene.keys.finish_rotation().unwrap();
+        scene.keying.follow(&[spec(&scene.keys)]);
+        assert_eq!(scene.next().await, (0, vec![2]));
+    }
+
+    #[tokio::test]
+    async fn keys_are_given_again_in_a_new_term() {
+        let mut scene = Scene::new().await;
+        scene.keying.set_term(4);
+        assert_eq!(scene.next().await, (4, vec![1]));
+    }
+
+    #[tokio::test]
+    async fn a_node_is_given_its_keys_again_when_it_was_unreachable_and_not_before() {
+        let mut scene = Scene::new().await;
+        scene.observe(State::Available);
+        scene.observe(State::Unavailable);
+        scene.keying.follow(&[spec(&scene.keys)]);
+        scene.keying.set_term(1);
+        assert_eq!(scene.next().await, (1, vec![1]));
+        scene.observe(State::Unreachable);
+        assert_eq!(scene.next().await, (1, vec![1]));
+        assert!(scene.given.is_empty());
+    }
+}
