@@ -256,7 +256,7 @@ fn any_contains<const N: usize>(prefixes: &[Prefix; N], count: u32, address: &Ad
         .any(|prefix| prefix.contains(address))
 }
 
-/// `PROBE_KEYS`: current and next key of the node.
+/// `PROBE_KEYS`: a key of the node. While keys are rotated there are two, in either order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct ProbeKey {

@@ -15,7 +15,7 @@
 
 use std::fmt;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use probe_user::keys::ClusterKeys;
@@ -141,7 +141,12 @@ impl Cluster {
         self.pins.path()
     }
 
-    /// The cluster's keys, for a prober of the test's own.
+    /// The file of the cluster's key, as a controller reads it.
+    pub fn key_file(&self) -> PathBuf {
+        self.files().join(CLUSTER_KEY)
+    }
+
+    /// The cluster's keys, as they were made, for a prober of the test's own.
     pub fn keys(&self) -> &ClusterKeys {
         &self.keys
     }
@@ -162,7 +167,7 @@ impl Cluster {
         let files = self.files();
         let mut config = format!(
             "cluster_key_file = {:?}\nstate_file = {:?}\n{settings}\n",
-            files.join(CLUSTER_KEY),
+            self.key_file(),
             files.join("controller-state.json"),
         );
         for (index, node) in (1..).zip(&self.nodes) {

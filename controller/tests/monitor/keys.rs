@@ -32,12 +32,12 @@ fn confirm(world: &mut World, node: &str) {
 }
 
 fn begin(world: &mut World) {
-    world.keys.begin_rotation().unwrap();
+    world.keys.begin_rotation().expect("one key");
     world.configure(NODES);
 }
 
 fn finish(world: &mut World) {
-    world.keys.finish_rotation().unwrap();
+    world.keys.finish_rotation().expect("two keys");
     world.configure(NODES);
 }
 
