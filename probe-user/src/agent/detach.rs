@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use crate::egress;
 use crate::kernel::Removal;
+use crate::witness::DutyFile;
 
 /// Removes everything from the kernel, and says what it was: the egress IPs first, since the fence
 /// that goes with the rest must not leave them unguarded.
@@ -17,6 +18,10 @@ pub(super) async fn detach(pin_dir: &Path, state_file: &Path, force: bool) -> Re
     }
     for sysctl in &egress.sysctls {
         println!("put back sysctl {}", sysctl.replace('/', "."));
+    }
+    let duty = DutyFile::beside(state_file);
+    if duty.remove()? {
+        println!("removed the duty as a witness, {}", duty.path().display());
     }
     let removed = removal.finish()?;
     for path in removed.pins.iter().chain(&removed.directories) {

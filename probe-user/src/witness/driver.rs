@@ -5,7 +5,7 @@ use std::io;
 use std::sync::mpsc::{self, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use tracing::warn;
@@ -17,6 +17,9 @@ use super::questions::QuestionId;
 use super::tally::Tally;
 use crate::channel::{AskReport, Duty, Question, WitnessReport};
 use crate::session::{ProbeSocket, SocketError, SocketOptions};
+
+/// How often what is counted is shown: that takes as long as there are nodes.
+const TALLY_GAP: Duration = Duration::from_millis(100);
 
 /// Why a witness does not run, or not any more.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +79,7 @@ pub fn start(witness: Witness, file: DutyFile) -> Result<(Handle, Running), Driv
         commands: receiver,
         askers: HashMap::new(),
         tally,
+        tally_is_due: Instant::now(),
     };
     let (end, ended) = oneshot::channel();
     let run = move || {
@@ -93,6 +97,7 @@ struct Driver {
     commands: mpsc::Receiver<Command>,
     askers: HashMap<QuestionId, oneshot::Sender<Result<AskReport, AskError>>>,
     tally: Arc<Mutex<Tally>>,
+    tally_is_due: Instant,
 }
 
 impl Driver {
@@ -102,7 +107,9 @@ impl Driver {
             let now = Instant::now();
             self.witness.digest(now);
             self.answer();
-            *self.tally.lock().unwrap_or_else(PoisonError::into_inner) = self.witness.tally(now);
+            if self.tally_is_due <= now {
+                self.show_tally(now);
+            }
             match self.commands.try_recv() {
                 // What it asks for is sent before anything is waited for.
                 Ok(command) => self.carry_out(command),
@@ -128,6 +135,12 @@ impl Driver {
             },
         }
         self.answer();
+        self.show_tally(now);
+    }
+
+    fn show_tally(&mut self, now: Instant) {
+        *self.tally.lock().unwrap_or_else(PoisonError::into_inner) = self.witness.tally(now);
+        self.tally_is_due = now + TALLY_GAP;
     }
 
     fn take_on(&mut self, now: Instant, duty: &Duty) -> Result<Taken, DutyError> {

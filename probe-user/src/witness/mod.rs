@@ -14,6 +14,8 @@ mod memory;
 mod questions;
 mod slot;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod votes;
 
 pub use self::core::{AskError, DutyError, Witness};

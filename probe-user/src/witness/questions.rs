@@ -73,10 +73,9 @@ impl Witness {
         Ok(id)
     }
 
+    /// Answers questions about nodes that have been heard, and those whose time is over.
     pub(super) fn answer_questions(&mut self, now: Instant) {
-        if self.questions.is_empty() {
-            return;
-        }
+        let before = self.questions.len();
         for question in std::mem::take(&mut self.questions) {
             let slot = self.slots.get(&question.target);
             let said = slot.and_then(|slot| slot.said);
@@ -97,7 +96,9 @@ impl Witness {
             };
             self.answers.push_back((question.id, report));
         }
-        self.drop_unwanted();
+        if self.questions.len() < before {
+            self.drop_unwanted();
+        }
     }
 
     /// The next answer.

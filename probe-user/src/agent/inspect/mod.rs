@@ -3,19 +3,24 @@
 mod lease;
 mod report;
 mod text;
+mod witness;
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use probe_ebpf::wire::NodeId;
 
 use super::beat::boot_now;
 use super::cli::Output;
 use crate::egress;
 use crate::interfaces::Watch;
 use crate::kernel::{self, Fence, Maps};
+use crate::witness::DutyFile;
 use report::Report;
+use witness::Witness;
 
-/// Shows what the maps of the present layout say, and which egress IPs the node has.
+/// Shows what the maps of the present layout say, which egress IPs the node has, and whose witness it
+/// is.
 pub(super) async fn inspect(pin_dir: &Path, state_file: &Path, output: Output) -> Result<()> {
     let directory = kernel::version_directory(pin_dir);
     if !directory.exists() {
@@ -32,6 +37,8 @@ pub(super) async fn inspect(pin_dir: &Path, state_file: &Path, output: Output) -
     let fence = Fence::open(&directory)?;
     let mut report = Report::new(&directory, &maps, &fence, &links, &interfaces, now)?;
     report.egress_ips = egress::found(state_file).await?;
+    let own = NodeId(maps.config()?.node_id);
+    report.witness = Witness::new(&directory, own, &DutyFile::beside(state_file))?;
     match output {
         Output::Text => print!("{}", text::Text(&report)),
         Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),

@@ -9,7 +9,7 @@ use probe_ebpf::wire::NodeId;
 use serde::Serialize;
 
 use super::lease::{FenceReport, Lease, ago};
-
+use super::witness::Witness;
 use crate::agent::config::unmapped;
 use crate::agent::settings::host_name;
 use crate::egress::Found;
@@ -31,6 +31,8 @@ pub(super) struct Report {
     pub(super) egress_ips: BTreeMap<IpAddr, Found>,
     pub(super) lease: Lease,
     pub(super) fence: FenceReport,
+    /// The node as a witness of others.
+    pub(super) witness: Option<Witness>,
 }
 
 /// Who the node is, and what it answers.
@@ -129,6 +131,7 @@ impl Report {
             egress_ips: BTreeMap::new(),
             lease: Lease::new(maps, now)?,
             fence: FenceReport::new(fence)?,
+            witness: None,
         })
     }
 }

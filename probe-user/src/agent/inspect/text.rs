@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::lease::{Device, FenceReport, Lease};
 use super::report::{Agent, Node, Report};
+use super::witness::Witness;
 use crate::egress::Found;
 
 /// Most probers that are listed.
@@ -58,8 +59,39 @@ impl Display for Text<'_> {
         }
         egress_ips(out, &report.egress_ips)?;
         lease(out, &report.lease)?;
-        fence(out, &report.fence)
+        fence(out, &report.fence)?;
+        witness(out, report.witness.as_ref())
     }
+}
+
+fn witness(out: &mut Formatter<'_>, witness: Option<&Witness>) -> fmt::Result {
+    heading(out, "witness of others", witness.is_none())?;
+    let Some(witness) = witness else {
+        return Ok(());
+    };
+    write!(out, "  instance {}, ", witness.instance)?;
+    match &witness.duty {
+        Some(duty) => writeln!(
+            out,
+            "duty {}: probes every {} ms at port {}, votes for leases of {} ms",
+            duty.version, duty.period_ms, duty.port, duty.lease_ms
+        )?,
+        None => writeln!(out, "without a duty")?,
+    }
+    for it in witness.duty.iter().flat_map(|duty| &duty.nodes) {
+        let (addresses, floor) = (list(&it.addresses), it.floor);
+        let votes = if it.votes {
+            format!("votes as of epoch {floor}")
+        } else {
+            "only listens to it".to_owned()
+        };
+        writeln!(out, "  {:<16} {votes}, at {addresses}", it.node)?;
+    }
+    if witness.former_nodes > 0 {
+        let former = witness.former_nodes;
+        writeln!(out, "  ({former} promises about other nodes are kept)")?;
+    }
+    Ok(())
 }
 
 fn lease(out: &mut Formatter<'_>, lease: &Lease) -> fmt::Result {

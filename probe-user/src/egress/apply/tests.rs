@@ -1,5 +1,6 @@
 mod fence;
 mod held_back;
+mod votes;
 
 use std::time::Duration;
 

@@ -49,6 +49,8 @@ fn a_renewing_probe_names_its_floor_and_echoes_the_newest_reply() {
     assert_eq!(probe.flags(), RENEW);
     assert_eq!((probe.epoch(), probe.lease_ms()), (9, 1_400));
     assert_eq!(probe.node_time(), echoed);
+    let stats = world.stats();
+    assert_eq!((stats.sent, stats.extending), (2, 1));
 }
 
 #[test]

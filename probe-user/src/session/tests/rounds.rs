@@ -276,3 +276,19 @@ proptest! {
         prop_assert!(excused_in_all <= PERIOD * world.stats().skipped_rounds as u32);
     }
 }
+
+#[test]
+fn a_round_that_is_asked_for_comes_at_once_and_the_others_when_they_would_have_come() {
+    let mut world = nodes(3);
+    let due = world.prober.next_wake();
+    world.prober.probe_now(world.now, TargetId(2));
+    assert_eq!(world.prober.next_wake(), due);
+    let probes = world.advance(Duration::ZERO);
+    let asked = probes.iter().filter(|probe| probe.target == TargetId(2));
+    assert_eq!(asked.count(), 1);
+    let reply = world.reply(&probes[0]);
+    world.deliver(&reply);
+    assert_eq!(world.answered().len(), 1);
+    world.prober.probe_now(world.now, TargetId(9));
+    assert!(world.advance(Duration::ZERO).is_empty(), "there is none");
+}
