@@ -9,4 +9,5 @@
 mod provocation;
 mod random;
 mod schedules;
+mod sets;
 mod stage;

@@ -6,6 +6,7 @@ mod view;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::IpAddr;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use controller::api::State;
@@ -241,9 +242,23 @@ impl Scene {
     /// The controller does not take its new configuration.
     pub fn select(&mut self, candidates: &[u8]) -> Result<()> {
         self.setup.candidates = candidates.to_vec();
-        let file = (self.controller_node()).config_file("pulsepath-controller");
-        fs::write(&file, self.config()).with_context(|| format!("write {}", file.display()))?;
+        self.write_config()?;
         self.await_candidates(candidates)
+    }
+
+    /// Gives the gateway these egress IPs, and no others, and waits until the controller knows.
+    ///
+    /// # Errors
+    /// The controller does not take its new configuration.
+    pub fn set_egress_ips(&mut self, egress_ips: &[IpAddr]) -> Result<()> {
+        self.setup.egress_ips = egress_ips.iter().map(IpAddr::to_string).collect();
+        self.write_config()?;
+        self.await_addresses(egress_ips)
+    }
+
+    fn write_config(&self) -> Result<()> {
+        let file = (self.controller_node()).config_file("pulsepath-controller");
+        fs::write(&file, self.config()).with_context(|| format!("write {}", file.display()))
     }
 
     /// The controller's configuration.

@@ -1,6 +1,8 @@
 //! What a scene looks like from outside: questions to its controller, and waiting for answers.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -97,6 +99,16 @@ impl Scene {
             let gateways = self.gateways()?.gateways;
             let selected = gateways.iter().flat_map(|gateway| &gateway.candidates);
             ensure!(selected.count() == candidates.len(), "{gateways:?}");
+            Ok(())
+        })
+    }
+
+    /// Waits until the controller shows these egress IPs, and no others.
+    pub(super) fn await_addresses(&self, expected: &[IpAddr]) -> Result<()> {
+        until("the controller knows the egress IPs", || {
+            let addresses = self.addresses()?;
+            let shown: BTreeSet<&IpAddr> = addresses.iter().map(|it| &it.address).collect();
+            ensure!(shown == expected.iter().collect(), "{addresses:?}");
             Ok(())
         })
     }
