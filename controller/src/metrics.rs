@@ -27,6 +27,8 @@ pub struct Metrics {
     pub round_trips: Histogram,
     /// Transitions, by state before and after.
     pub transitions: Family<[(&'static str, &'static str); 2], Counter>,
+    /// Questions to agents whether they hear a node, by what came of them.
+    pub asks: Family<[(&'static str, &'static str); 1], Counter>,
     /// Reloads of the configuration that were not accepted, wholly or for single nodes.
     pub reload_failures: Counter,
     /// Failed attempts to write the state file.
@@ -40,6 +42,7 @@ impl Metrics {
             // 10 us to 1.3 s.
             round_trips: Histogram::new(exponential_buckets(10e-6, 2.0, 18)),
             transitions: Family::default(),
+            asks: Family::default(),
             reload_failures: Counter::default(),
             state_write_failures: Counter::default(),
         };
@@ -53,6 +56,11 @@ impl Metrics {
             "node_transitions",
             "Changes of nodes' states",
             metrics.transitions.clone(),
+        );
+        registry.register(
+            "asks",
+            "Questions to agents whether they hear a node that the controller does not hear",
+            metrics.asks.clone(),
         );
         registry.register(
             "config_reload_failures",
@@ -80,6 +88,33 @@ impl Metrics {
     pub fn count_transition(&self, from: State, to: State) {
         let labels = [("from", from.as_str()), ("to", to.as_str())];
         self.transitions.get_or_create(&labels).inc();
+    }
+
+    /// Counts a question.
+    pub fn count_ask(&self, outcome: AskOutcome) {
+        let labels = [("outcome", outcome.as_str())];
+        self.asks.get_or_create(&labels).inc();
+    }
+}
+
+/// What came of asking an agent whether it hears a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskOutcome {
+    /// It does.
+    Heard,
+    /// It does not.
+    NotHeard,
+    /// It said nothing of use in time.
+    NoAnswer,
+}
+
+impl AskOutcome {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Heard => "heard",
+            Self::NotHeard => "not_heard",
+            Self::NoAnswer => "no_answer",
+        }
     }
 }
 
@@ -122,6 +157,13 @@ fn encode_nodes(encoder: &mut DescriptorEncoder, nodes: &[NodeView]) -> fmt::Res
             let value = ConstGauge::new(times.last.as_secs_f64());
             value.encode(family.encode_family(&[("node", node.name.as_str())])?)?;
         }
+    }
+    let help = "1 while the controller does not hear the node, but others do";
+    let mut family =
+        encoder.encode_descriptor("controller_path_down", help, None, MetricType::Gauge)?;
+    for node in nodes {
+        let value = ConstGauge::new(i64::from(node.path_down));
+        value.encode(family.encode_family(&[("node", node.name.as_str())])?)?;
     }
     let help = "Probes that the node did not answer";
     let mut family = encoder.encode_descriptor("probes_lost", help, None, MetricType::Counter)?;

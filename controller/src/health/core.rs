@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::node::{Node, Recorded};
 use super::{ProbeOutcome, Reason, State, Verdict, judge};
 
 /// A node, as a small number that the caller chooses; memory grows with the largest.
@@ -19,19 +20,6 @@ pub struct HealthSettings {
     pub unavailable_timeout: Duration,
     /// UNAVAILABLE for so long is announced to people.
     pub announce_after: Duration,
-}
-
-/// What an earlier controller knew of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recorded {
-    /// Its state.
-    pub state: State,
-    /// Why.
-    pub reason: Reason,
-    /// How long it had been in that state, the time without a controller included.
-    pub age: Duration,
-    /// Its incarnation; `None`: it never answered.
-    pub incarnation: Option<u64>,
 }
 
 /// What a reply tells.
@@ -70,6 +58,32 @@ pub enum Output {
         /// For how long.
         lasted: Duration,
     },
+    /// The controller has not heard a node for longer than the timeout, but others do: it keeps its
+    /// state.
+    PathDown {
+        /// Which node.
+        node: NodeIndex,
+        /// For how long the controller has not heard it.
+        silence: Duration,
+    },
+    /// The controller hears a node again that it had not heard for longer than the timeout, while
+    /// others did.
+    PathBack {
+        /// Which node.
+        node: NodeIndex,
+        /// How long it had not heard it.
+        silence: Duration,
+    },
+    /// Nobody is known to have heard a node for half the timeout: others should be asked, now. Comes
+    /// with every round, until it was heard or is UNREACHABLE.
+    Doubted {
+        /// Which node.
+        node: NodeIndex,
+        /// As of when.
+        at: Instant,
+        /// For how long nobody has heard it.
+        unheard: Duration,
+    },
     /// A node lost its kernel state, most likely in a reboot.
     Reincarnated {
         /// Which node.
@@ -81,83 +95,12 @@ pub enum Output {
     },
 }
 
-/// A monitored node.
-#[derive(Clone, Copy, Debug)]
-pub struct Node {
-    state: State,
-    reason: Reason,
-    since: Instant,
-    announced: bool,
-    heard: Option<Instant>,
-    /// Silence counts from here: the last reply, or when probing of the present addresses began.
-    silent_from: Instant,
-    /// Of the time since then, what the prober blames on itself.
-    excused: Duration,
-    incarnation: Option<u64>,
-    /// The state is an earlier controller's: it is worth nothing in another incarnation.
-    restored: bool,
-}
-
-impl Node {
-    fn new(now: Instant, recorded: Option<Recorded>) -> Self {
-        let fresh = Self {
-            state: State::Unknown,
-            reason: Reason::NotYetDecided,
-            since: now,
-            announced: false,
-            heard: None,
-            silent_from: now,
-            excused: Duration::ZERO,
-            incarnation: None,
-            restored: false,
-        };
-        match recorded {
-            None => fresh,
-            Some(recorded) => Self {
-                state: recorded.state,
-                reason: recorded.reason,
-                since: now.checked_sub(recorded.age).unwrap_or(now),
-                incarnation: recorded.incarnation,
-                restored: true,
-                ..fresh
-            },
-        }
-    }
-
-    /// Its state.
-    pub fn state(&self) -> State {
-        self.state
-    }
-
-    /// Why it is in that state.
-    pub fn reason(&self) -> Reason {
-        self.reason
-    }
-
-    fn silence(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.silent_from)
-            .saturating_sub(self.excused)
-    }
-
-    fn hear(&mut self, at: Instant) {
-        if at >= self.silent_from {
-            self.restart_silence(at);
-        }
-        self.heard = self.heard.max(Some(at));
-    }
-
-    fn restart_silence(&mut self, from: Instant) {
-        self.silent_from = from;
-        self.excused = Duration::ZERO;
-    }
-}
-
 /// The states of all monitored nodes.
 #[derive(Debug)]
 pub struct Health {
-    settings: HealthSettings,
+    pub(super) settings: HealthSettings,
     nodes: Vec<Option<Node>>,
-    outputs: VecDeque<Output>,
+    pub(super) outputs: VecDeque<Output>,
 }
 
 impl Health {
@@ -224,7 +167,7 @@ impl Health {
     /// get the whole timeout to answer.
     pub fn handle_new_addresses(&mut self, now: Instant, node: NodeIndex) {
         if let Some(node) = self.node_mut(node) {
-            node.restart_silence(now);
+            node.restart(now);
         }
     }
 
@@ -269,14 +212,18 @@ impl Health {
             self.change(heard.at, node, verdict, silence);
         }
         self.watch_unavailable(heard.at, node);
+        self.end_path_down(node, silence);
     }
 
     /// An authentic reply of `node` arrived whose word on agent and incarnation is out of date,
     /// since a later one has been handled already: a sign of life and no more.
     pub fn handle_stale_reply(&mut self, node: NodeIndex, at: Instant) {
-        if let Some(known) = self.node_mut(node) {
-            known.hear(at);
-        }
+        let Some(known) = self.node_mut(node) else {
+            return;
+        };
+        let silence = known.silence(at);
+        known.hear(at);
+        self.end_path_down(node, silence);
     }
 
     /// A round of probes to `node` begins at `due`. `excused` is the part of the time since its
@@ -288,20 +235,21 @@ impl Health {
         let Some(known) = self.node_mut(node) else {
             return;
         };
-        known.excused += excused;
+        known.excuse(due, excused);
         let (state, silence) = (known.state, known.silence(due));
-        let outcome = ProbeOutcome::Silence(silence);
+        let outcome = known.unanswered(due);
         if let Some(verdict) = judge(state, outcome, self.settings.timeout) {
             self.change(due, node, verdict, silence);
         }
         self.watch_unavailable(due, node);
+        self.doubt(due, node);
     }
 
     fn disabled(&self) -> bool {
         self.settings.timeout.is_zero()
     }
 
-    fn node_mut(&mut self, node: NodeIndex) -> Option<&mut Node> {
+    pub(super) fn node_mut(&mut self, node: NodeIndex) -> Option<&mut Node> {
         self.nodes.get_mut(node.0 as usize)?.as_mut()
     }
 
@@ -359,6 +307,7 @@ impl Health {
         known.state = to.state;
         known.since = now;
         known.announced = false;
+        known.path_down &= to.state != State::Unreachable;
         let heard = known.heard;
         self.outputs.push_back(Output::Changed {
             node,

@@ -12,8 +12,11 @@ pub enum ProbeOutcome {
         /// What the answer says of the agent.
         agent_up: bool,
     },
-    /// There is no answer to the last probe, and none of any kind for so long.
+    /// There is no answer to the last probe, and nobody has had one of any kind for so long.
     Silence(Duration),
+    /// There is no answer to the last probe, and none of any kind for so long. Others have had one,
+    /// which says that the node's lease is over.
+    LeaseOver(Duration),
 }
 
 /// A state that follows from an outcome, and why.
@@ -42,7 +45,10 @@ pub fn judge(state: State, outcome: ProbeOutcome, timeout: Duration) -> Option<V
         ProbeOutcome::Silence(silence) if silence > timeout => {
             (State::Unreachable, Reason::NoReply)
         }
-        ProbeOutcome::Silence(_) => return None,
+        ProbeOutcome::LeaseOver(silence) if silence > timeout => {
+            (State::Unreachable, Reason::LeaseOver)
+        }
+        ProbeOutcome::Silence(_) | ProbeOutcome::LeaseOver(_) => return None,
     };
     Some(Verdict { state, reason })
 }

@@ -61,8 +61,10 @@ pub enum Reason {
     AgentUp,
     /// A reply says that the agent is silent.
     AgentSilent,
-    /// No reply of any kind for longer than the timeout.
+    /// No reply of any kind for longer than the timeout, to nobody who was asked either.
     NoReply,
+    /// No reply of any kind for longer than the timeout; others hear the node, but its lease is over.
+    LeaseOver,
     /// The node has no address that could be probed.
     NoAddress,
     /// UNAVAILABLE for longer than is accepted.
@@ -79,6 +81,7 @@ impl Reason {
             Self::AgentUp => "AgentUp",
             Self::AgentSilent => "AgentSilent",
             Self::NoReply => "NoReply",
+            Self::LeaseOver => "LeaseOver",
             Self::NoAddress => "NoAddress",
             Self::UnavailableTooLong => "UnavailableTooLong",
         }

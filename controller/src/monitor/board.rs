@@ -28,8 +28,10 @@ pub struct Sighting {
     pub state: State,
     /// Since when it is in it.
     pub since: SystemTime,
-    /// When its last reply of any kind arrived.
+    /// When it was last heard, by whomever.
     pub heard: Option<Instant>,
+    /// The controller does not hear it, but others do.
+    pub path_down: bool,
     /// Its incarnation, as last heard or recorded.
     pub incarnation: Option<u64>,
 }
@@ -87,7 +89,8 @@ impl Board {
                 node: name.clone(),
                 state: view.state,
                 since: view.since,
-                heard: view.heard,
+                heard: view.heard.max(view.witnessed),
+                path_down: view.path_down,
                 incarnation: view.incarnation,
             }
         };

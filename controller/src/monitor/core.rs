@@ -9,11 +9,13 @@ use probe_user::session::{Event, ProbeSettings, Prober, SocketStats, TargetId};
 use prometheus_client::metrics::histogram::Histogram;
 
 use super::board::Cell;
+use super::hearsay::Ask;
 use super::leases::Leases;
+use super::panel::Panel;
 use super::{Board, NodeSpec, Notice, Reading, Record};
 use crate::api::{self, Timestamp, milliseconds};
 use crate::consumers::Consumers;
-use crate::health::{Health, HealthSettings, Heard, NodeIndex, Output};
+use crate::health::{Health, HealthSettings, Heard, NodeIndex, Output, State};
 
 /// How nodes are probed and judged.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +24,8 @@ pub struct MonitorSettings {
     pub probe: ProbeSettings,
     /// How they are judged.
     pub health: HealthSettings,
+    /// Whether others can be asked about nodes.
+    pub ask: bool,
 }
 
 /// Where what is found out goes, beside the notices.
@@ -46,6 +50,8 @@ pub struct Monitor {
     /// What an earlier controller recorded of nodes whose monitoring has not begun yet.
     pub(super) records: HashMap<String, Record>,
     pub(super) leases: Leases,
+    pub(super) panel: Panel,
+    pub(super) asks: VecDeque<Ask>,
     pub(super) board: Arc<Board>,
     pub(super) consumers: Consumers,
     round_trips: Histogram,
@@ -88,6 +94,8 @@ impl Monitor {
             names: HashMap::new(),
             records,
             leases: Leases::default(),
+            panel: Panel::new(settings.health.timeout / 2),
+            asks: VecDeque::new(),
             board,
             consumers,
             round_trips,
@@ -146,6 +154,7 @@ impl Monitor {
                 } else {
                     self.health.handle_stale_reply(index, at);
                 }
+                self.panel.settle(index);
                 self.settle(index);
                 self.publish(now, index);
             }
@@ -180,7 +189,9 @@ impl Monitor {
             self.handle_output(now, output);
         }
         if let (Some(slot), Some(node)) = (self.slot(index), self.health.node(index)) {
-            slot.cell.lock().reason = node.reason();
+            let mut view = slot.cell.lock();
+            view.reason = node.reason();
+            view.path_down = node.is_path_down();
         }
     }
 
@@ -195,6 +206,9 @@ impl Monitor {
                 heard,
             } => {
                 self.settle(index);
+                if to.state == State::Unreachable {
+                    self.panel.settle(index);
+                }
                 let Some(slot) = self.slot(index) else { return };
                 let node = slot.spec.name.clone();
                 let mut view = slot.cell.lock();
@@ -221,6 +235,14 @@ impl Monitor {
                     self.notices.push_back(Notice::Announced { node, lasted });
                 }
             }
+            Output::PathDown { node, silence } => {
+                let by = self.witnesses_of(node);
+                self.tell_of_path(node, true, |node| Notice::PathDown { node, silence, by });
+            }
+            Output::PathBack { node, silence } => {
+                self.tell_of_path(node, false, |node| Notice::PathBack { node, silence });
+            }
+            Output::Doubted { node, at, unheard } => self.ask_about(node, at, unheard),
             Output::Reincarnated { node, from, to } => {
                 if let Some(node) = self.name(node) {
                     self.notices
@@ -228,6 +250,20 @@ impl Monitor {
                 }
             }
         }
+    }
+
+    /// The way to a node fails, or works again.
+    fn tell_of_path(
+        &mut self,
+        index: NodeIndex,
+        down: bool,
+        notice: impl FnOnce(String) -> Notice,
+    ) {
+        let Some(slot) = self.slot(index) else { return };
+        slot.cell.lock().path_down = down;
+        let node = slot.spec.name.clone();
+        self.consumers.tell(&node);
+        self.notices.push_back(notice(node));
     }
 
     fn name(&self, index: NodeIndex) -> Option<String> {

@@ -13,7 +13,7 @@ use probe_user::session::{ProbeSocket, Renewal, SocketError, Waker};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
-use super::{Monitor, NodeSpec, Notice, Reading};
+use super::{Ask, Monitor, NodeSpec, Notice, Reading, Testimony};
 
 /// Why probing ended.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +36,7 @@ enum Command {
     Apply(Vec<NodeSpec>),
     Renew(BTreeMap<String, Renewal>, UnboundedSender<Echoed>),
     NoteKeys(String, Result<Vec<NodeKey>, String>),
+    Testify(Testimony),
     Stop,
 }
 
@@ -61,6 +62,11 @@ impl Control {
     /// See [`Monitor::note_keys`].
     pub fn note_keys(&self, node: &str, held: Result<Vec<NodeKey>, String>) {
         self.send(Command::NoteKeys(node.to_owned(), held));
+    }
+
+    /// See [`Monitor::handle_testimony`].
+    pub fn testify(&self, testimony: Testimony) {
+        self.send(Command::Testify(testimony));
     }
 
     /// Ends it; [`Running::ended`] says when that is done.
@@ -119,7 +125,16 @@ impl Running {
     }
 }
 
-/// Starts the thread. What there is to report goes to `notices`.
+/// Where what comes out of a monitor goes.
+#[derive(Clone, Debug)]
+pub struct Outputs {
+    /// What there is to report.
+    pub notices: UnboundedSender<Notice>,
+    /// What there is to ask.
+    pub asks: UnboundedSender<Ask>,
+}
+
+/// Starts the thread.
 ///
 /// # Errors
 ///
@@ -127,7 +142,7 @@ impl Running {
 pub fn spawn(
     monitor: Monitor,
     socket: ProbeSocket,
-    notices: UnboundedSender<Notice>,
+    outputs: Outputs,
 ) -> Result<(Control, Running), DriverError> {
     let (commands, receiver) = mpsc::channel();
     let waker = socket.waker();
@@ -135,7 +150,7 @@ pub fn spawn(
         monitor,
         socket,
         commands: receiver,
-        notices,
+        outputs,
     };
     let running = Running::spawn(move || driver.run())?;
     Ok((Control { commands, waker }, running))
@@ -145,7 +160,7 @@ struct Driver {
     monitor: Monitor,
     socket: ProbeSocket,
     commands: mpsc::Receiver<Command>,
-    notices: UnboundedSender<Notice>,
+    outputs: Outputs,
 }
 
 impl Driver {
@@ -162,6 +177,9 @@ impl Driver {
                     }
                     Ok(Command::NoteKeys(node, held)) => {
                         self.monitor.note_keys(Reading::take(), &node, held);
+                    }
+                    Ok(Command::Testify(testimony)) => {
+                        self.monitor.handle_testimony(Reading::take(), &testimony);
                     }
                     Ok(Command::Stop) | Err(mpsc::TryRecvError::Disconnected) => {
                         self.report();
@@ -180,7 +198,11 @@ impl Driver {
     fn report(&mut self) {
         while let Some(notice) = self.monitor.poll_notice() {
             // Without anyone to report to, nodes are monitored all the same.
-            let _ = self.notices.send(notice);
+            let _ = self.outputs.notices.send(notice);
+        }
+        while let Some(ask) = self.monitor.poll_ask() {
+            // The same goes for questions.
+            let _ = self.outputs.asks.send(ask);
         }
     }
 }

@@ -19,6 +19,11 @@ pub(super) struct Leases {
 }
 
 impl Leases {
+    /// Whether probes to a node extend its lease.
+    pub(super) fn is_extended(&self, node: &str) -> bool {
+        self.renewals.contains_key(node)
+    }
+
     fn note(&mut self, node: &str, echoed: Option<Instant>) {
         let Some(at) = echoed else { return };
         let newest = self.echoed.entry(node.to_owned()).or_insert(at);

@@ -1,14 +1,18 @@
 //! Probes nodes and keeps their states: the prober's findings go to the health core, and what
 //! follows from them to the [`Board`], to the consumers and, as [`Notice`]s, to whoever reports.
+//! About nodes that nobody is known to hear it has others [asked](Ask), who may
+//! [testify](Testimony).
 //!
 //! [`Monitor`] has no clock, socket or thread; [`driver`] runs one over UDP.
 
 mod board;
 mod core;
 pub mod driver;
+mod hearsay;
 mod keys;
 mod leases;
 mod nodes;
+mod panel;
 mod view;
 
 use std::collections::BTreeMap;
@@ -20,6 +24,7 @@ use probe_user::session::TargetError;
 
 pub use self::board::{Board, Sighting};
 pub use self::core::{Monitor, MonitorSettings, Outlets};
+pub use self::hearsay::{Ask, Testimony};
 pub use self::keys::KeyView;
 pub use self::view::{AddressView, NodeView, RoundTrips};
 use crate::api;
@@ -65,6 +70,22 @@ pub enum Notice {
         node: String,
         /// For how long.
         lasted: Duration,
+    },
+    /// The controller does not hear a node, but others do: it keeps its state.
+    PathDown {
+        /// Its name.
+        node: String,
+        /// For how long the controller has not heard it.
+        silence: Duration,
+        /// Who does.
+        by: Vec<String>,
+    },
+    /// The controller hears a node again that only others heard.
+    PathBack {
+        /// Its name.
+        node: String,
+        /// How long the controller had not heard it.
+        silence: Duration,
     },
     /// A node lost its kernel state, most likely in a reboot.
     Reincarnated {

@@ -30,6 +30,7 @@ impl Monitor {
                 None => self.add(now, spec),
             }
         }
+        self.seat_panel();
         self.tell_if_settled();
     }
 
@@ -96,6 +97,7 @@ impl Monitor {
             return;
         };
         self.free.push(index);
+        self.panel.forget(index);
         self.names.remove(&slot.spec.name);
         self.board.remove(&slot.spec.name);
     }
@@ -171,6 +173,7 @@ impl Monitor {
     fn end(&mut self, now: Reading, index: NodeIndex) {
         self.stop_probing(index);
         self.health.end(now.instant, index);
+        self.panel.settle(index);
         self.settle(index);
         self.publish(now, index);
         if let Some(slot) = self.slot_mut(index) {

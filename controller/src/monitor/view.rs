@@ -11,6 +11,9 @@ use super::keys::KeyView;
 use crate::api::{self, Timestamp, milliseconds};
 use crate::health::{Reason, State};
 
+/// The condition of a node that others hear, and the controller does not.
+const PATH_DOWN: &str = "ControllerPathDown";
+
 /// What is known of a node.
 #[derive(Clone, Debug)]
 pub struct NodeView {
@@ -28,6 +31,12 @@ pub struct NodeView {
     pub incarnation: Option<u64>,
     /// When its last reply of any kind arrived.
     pub heard: Option<Instant>,
+    /// When it was last heard by others while the controller did not hear it.
+    pub witnessed: Option<Instant>,
+    /// By whom, the last one first.
+    pub witnesses: Vec<String>,
+    /// The controller does not hear it, but others do.
+    pub path_down: bool,
     /// How long replies took.
     pub round_trips: Option<RoundTrips>,
     /// Probes without a reply since monitoring began.
@@ -118,6 +127,9 @@ impl NodeView {
             since: now,
             incarnation: None,
             heard: None,
+            witnessed: None,
+            witnesses: Vec::new(),
+            path_down: false,
             round_trips: None,
             lost: 0,
             agent: None,
@@ -169,6 +181,12 @@ impl NodeView {
         }
     }
 
+    /// Notes that others heard it.
+    pub(super) fn note_witnesses(&mut self, at: Instant, witnesses: Vec<String>) {
+        self.witnessed = self.witnessed.max(Some(at));
+        self.witnesses = witnesses;
+    }
+
     pub(super) fn note_loss(&mut self) {
         self.outcomes.push(false);
         self.lost += 1;
@@ -179,6 +197,9 @@ impl NodeView {
         self.reason = reason;
         self.incarnation = None;
         self.heard = None;
+        self.witnessed = None;
+        self.witnesses.clear();
+        self.path_down = false;
         self.round_trips = None;
         self.lost = 0;
         self.agent = None;
@@ -216,24 +237,37 @@ impl NodeView {
             addresses: self.addresses.iter().map(address).collect(),
             labels: self.labels.clone(),
             keys: self.keys.to_api(),
-            conditions: self.conditions(),
+            conditions: self.conditions(now.instant),
         }
     }
 
-    fn conditions(&self) -> Vec<api::Condition> {
+    fn conditions(&self, now: Instant) -> Vec<api::Condition> {
         let named = [
             ("BadConfiguration", self.problem.clone()),
             ("NotProbed", self.not_probed.clone()),
             ("KeyNotConfirmed", self.keys.missing()),
+            (PATH_DOWN, self.path_down.then(|| self.describe_path(now))),
         ];
         let condition = |(name, message): (&str, Option<String>)| {
-            let message = message?;
             Some(api::Condition {
                 name: name.to_owned(),
-                message,
+                message: message?,
             })
         };
         named.into_iter().filter_map(condition).collect()
+    }
+
+    fn describe_path(&self, now: Instant) -> String {
+        let ago = |at: Option<Instant>| match at {
+            Some(at) => format!(
+                "{:.1} s ago",
+                now.saturating_duration_since(at).as_secs_f64()
+            ),
+            None => "never".to_owned(),
+        };
+        let (last, witnessed) = (ago(self.heard), ago(self.witnessed));
+        let by = self.witnesses.join(", ");
+        format!("last heard by the controller {last}, by {by} {witnessed}: it keeps its state")
     }
 }
 

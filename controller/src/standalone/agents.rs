@@ -239,6 +239,7 @@ mod tests {
             state: State::Available,
             since: std::time::SystemTime::UNIX_EPOCH,
             heard: None,
+            path_down: false,
             incarnation,
         }
     }

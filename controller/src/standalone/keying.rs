@@ -189,6 +189,7 @@ mod tests {
                 state,
                 since: SystemTime::UNIX_EPOCH,
                 heard: None,
+                path_down: false,
                 incarnation: None,
             });
         }

@@ -2,6 +2,7 @@
 //! their states over a restart.
 
 mod agents;
+mod asking;
 mod control;
 mod egress;
 mod fencing;

@@ -10,14 +10,15 @@ use super::RunError;
 use super::reload::Loaded;
 use crate::consumers::{Consumer, Consumers, Interest};
 use crate::metrics::Metrics;
-use crate::monitor::driver::{self, Control, Running};
-use crate::monitor::{Board, Monitor, Notice, Outlets, Reading, Record};
+use crate::monitor::driver::{self, Control, Outputs, Running};
+use crate::monitor::{Ask, Board, Monitor, Notice, Outlets, Reading, Record};
 
 /// The monitor in its thread, and what comes from there.
 pub(super) struct Probing {
     pub(super) control: Control,
     pub(super) running: Running,
     pub(super) notices: UnboundedReceiver<Notice>,
+    pub(super) asks: UnboundedReceiver<Ask>,
     pub(super) consumers: Consumers,
     /// Everything that is configured is shown, so everything is probed.
     pub(super) everything: Consumer,
@@ -44,12 +45,18 @@ impl Probing {
         let seed = getrandom::u64().map_err(RunError::Random)?;
         let mut monitor = Monitor::new(loaded.settings.monitor(), seed, records, outlets);
         monitor.apply(Reading::take(), loaded.resolved.specs.clone());
-        let (sender, notices) = mpsc::unbounded_channel();
-        let (control, running) = driver::spawn(monitor, socket, sender)?;
+        let (notice, notices) = mpsc::unbounded_channel();
+        let (ask, asks) = mpsc::unbounded_channel();
+        let outputs = Outputs {
+            notices: notice,
+            asks: ask,
+        };
+        let (control, running) = driver::spawn(monitor, socket, outputs)?;
         Ok(Self {
             control,
             running,
             notices,
+            asks,
             consumers,
             everything,
         })

@@ -58,6 +58,17 @@ impl Reporter {
                     "the node's agent stays silent"
                 );
             }
+            Notice::PathDown { node, silence, by } => tracing::warn!(
+                node,
+                silence = %HumanDuration(silence),
+                by = by.join(", "),
+                "ControllerPathDown: only others hear the node, which keeps its state"
+            ),
+            Notice::PathBack { node, silence } => tracing::warn!(
+                node,
+                silence = %HumanDuration(silence),
+                "the controller hears the node again"
+            ),
             Notice::Reincarnated { node, from, to } => {
                 self.unrecorded.note();
                 tracing::warn!(

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use probe_user::channel::{SecurityChoice, TlsError};
+use probe_user::channel::{Security, SecurityChoice, TlsError};
 use probe_user::http::{HttpError, Serve};
 use probe_user::logging::{self, LoggingError};
 use probe_user::session::SocketError;
@@ -17,6 +17,7 @@ use tokio::sync::{broadcast, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use super::agents::Agents;
+use super::asking::Asking;
 use super::egress::{Egress, Nodes, Told};
 use super::gateway_web;
 use super::keeper::StateKeeper;
@@ -165,10 +166,19 @@ impl Controller {
             renewing: Renewing::new(probing.control.clone()),
             probing: probing.control.clone(),
         };
-        let (egress, handle) = failover(settings, assignments, |planner, told| {
+        let security = security(settings)?;
+        let asking = Asking {
+            asks: probing.asks,
+            control: probing.control.clone(),
+            agents: settings.control.port,
+            reflectors: settings.port,
+            metrics: metrics.clone(),
+        };
+        tasks.extend(security.clone().map(|security| asking.run(security)));
+        let (egress, handle) = failover(settings, security, assignments, |planner, told| {
             let metrics = |planner| FailoverMetrics::register(&mut registry, planner);
             Egress::new(planner, nodes, recorder, told, metrics)
-        })?;
+        });
         let (transitions, _) = broadcast::channel(BACKLOG);
         let (ready, readiness) = watch::channel(Err("not every node has answered yet".to_owned()));
         let routes = Web::new(board, transitions.clone(), settings)
@@ -258,11 +268,10 @@ impl Server {
 /// A planner that goes on from `assignments`, and the agents that are told of them.
 fn failover<T>(
     settings: &Settings,
+    security: Option<Security>,
     assignments: Assignments,
     start: impl FnOnce(Planner, Told) -> T,
-) -> Result<T, RunError> {
-    let security = settings.control.security().map_err(ConfigError::Gateways)?;
-    let security = security.map(SecurityChoice::open).transpose()?;
+) -> T {
     let mut planner = Planner::new(settings.planner());
     planner.restore(Reading::take(), &assignments);
     let probes = Probes {
@@ -279,7 +288,13 @@ fn failover<T>(
         witnesses,
         keys: Keying::new(security, port),
     };
-    Ok(start(planner, told))
+    start(planner, told)
+}
+
+/// How the control channel is secured; `None`: there is none.
+fn security(settings: &Settings) -> Result<Option<Security>, RunError> {
+    let choice = settings.control.security().map_err(ConfigError::Gateways)?;
+    Ok(choice.map(SecurityChoice::open).transpose()?)
 }
 
 fn log_start(loaded: &Loaded, http: SocketAddr) {

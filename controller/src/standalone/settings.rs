@@ -192,6 +192,7 @@ impl Settings {
                 unavailable_timeout: self.unavailable_timeout.0,
                 announce_after: self.announce_after.0,
             },
+            ask: matches!(self.control.security(), Ok(Some(_))),
         }
     }
 

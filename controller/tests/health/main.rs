@@ -1,5 +1,6 @@
 //! The rules for a node's state, as the health core applies them.
 
+mod evidence;
 mod lasting;
 mod model;
 mod monitoring;

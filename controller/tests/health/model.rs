@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use controller::health::State::{self, Available, Unavailable, Unknown, Unreachable};
-use controller::health::{Health, HealthSettings, Heard, NodeIndex};
+use controller::health::{Evidence, Health, HealthSettings, Heard, NodeIndex};
 use proptest::prelude::*;
 
 const TIMEOUT: Duration = Duration::from_millis(1000);
@@ -15,11 +15,15 @@ enum Step {
     Reply { agent_up: bool, incarnation: u64 },
     /// A round begins.
     Round { excused: bool },
+    /// Others say that they heard the node just now.
+    Evidence { lease_over: bool },
 }
 
-/// The rules once more, as short as they can be said.
+/// The rules once more, as short as they can be said. `silent`: for how long nobody has heard the
+/// node, or nobody but the controller, if its lease is over.
 fn model(state: State, step: Step, silent: Duration) -> State {
     match (step, state) {
+        (Step::Evidence { .. }, state) => state,
         (Step::Reply { agent_up: true, .. }, _) => Available,
         (Step::Reply { .. }, Available | Unavailable) => Unavailable,
         (Step::Reply { .. }, Unknown | Unreachable) => Unreachable,
@@ -33,6 +37,7 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
         3 => (any::<bool>(), 1..3u64)
             .prop_map(|(agent_up, incarnation)| Step::Reply { agent_up, incarnation }),
         3 => prop::bool::weighted(0.2).prop_map(|excused| Step::Round { excused }),
+        2 => prop::bool::weighted(0.2).prop_map(|lease_over| Step::Evidence { lease_over }),
     ];
     let delay = prop_oneof![4 => 0..400u64, 1 => 400..1500u64];
     prop::collection::vec((delay, step), 1..200)
@@ -50,27 +55,35 @@ proptest! {
         });
         let mut now = Instant::now();
         health.begin(now, NODE, true, None);
-        let (mut state, mut silent, mut last_round) = (Unknown, Duration::ZERO, now);
-        let mut last_reply = None;
+        let (mut state, mut last_round) = (Unknown, now);
+        // For how long the controller has not heard it, and nobody has.
+        let (mut silent, mut unheard) = (Duration::ZERO, Duration::ZERO);
+        let mut last_reply = now;
         for (delay, step) in steps {
             let delay = Duration::from_millis(delay);
             now += delay;
             silent += delay;
+            unheard += delay;
             match step {
                 Step::Reply { agent_up, incarnation } => {
                     health.handle_reply(NODE, Heard { at: now, agent_up, incarnation });
-                    silent = Duration::ZERO;
-                    last_reply = Some(now);
+                    (silent, unheard) = (Duration::ZERO, Duration::ZERO);
+                    last_reply = now;
+                }
+                Step::Evidence { lease_over } => {
+                    health.handle_evidence(NODE, now, Evidence::Answered { lease_over });
+                    unheard = if lease_over { silent } else { Duration::ZERO };
                 }
                 Step::Round { excused } => {
-                    let since = now - last_reply.map_or(last_round, |at| last_round.max(at));
+                    let since = now - last_round.max(last_reply);
                     let excused = if excused { since } else { Duration::ZERO };
                     silent -= excused;
+                    unheard = unheard.saturating_sub(excused);
                     health.handle_round(NODE, now, excused);
                     last_round = now;
                 }
             }
-            state = model(state, step, silent);
+            state = model(state, step, unheard);
             prop_assert_eq!(health.state(NODE), state);
         }
     }
@@ -97,6 +110,9 @@ proptest! {
                     last_reply = now;
                 }
                 Step::Round { .. } => health.handle_round(NODE, now, Duration::ZERO),
+                Step::Evidence { lease_over } => {
+                    health.handle_evidence(NODE, now, Evidence::Answered { lease_over });
+                }
             }
             if now - last_reply < TIMEOUT && before != Unreachable {
                 prop_assert_ne!(health.state(NODE), Unreachable);

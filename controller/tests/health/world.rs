@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use controller::health::{
-    Health, HealthSettings, Heard, NodeIndex, Output, Reason, Recorded, State,
+    Evidence, Health, HealthSettings, Heard, NodeIndex, Output, Reason, Recorded, State,
 };
 
 pub(crate) const NODE: NodeIndex = NodeIndex(0);
@@ -97,12 +97,44 @@ impl World {
         self.health.handle_round(NODE, self.now, excused);
     }
 
+    /// Others say that they heard the node so long ago.
+    pub(crate) fn heard_by_others(&mut self, ago: Duration) {
+        self.evidence(ago, false);
+    }
+
+    /// The same, and that its lease was over then.
+    pub(crate) fn heard_without_lease(&mut self, ago: Duration) {
+        self.evidence(ago, true);
+    }
+
+    fn evidence(&mut self, ago: Duration, lease_over: bool) {
+        let evidence = Evidence::Answered { lease_over };
+        self.health.handle_evidence(NODE, self.now - ago, evidence);
+    }
+
+    pub(crate) fn reason(&self) -> Reason {
+        self.health.node(NODE).expect("it is monitored").reason()
+    }
+
     pub(crate) fn state(&self) -> State {
         self.health.state(NODE)
     }
 
+    /// What followed, but for questions that others should be asked.
     pub(crate) fn outputs(&mut self) -> Vec<Output> {
-        std::iter::from_fn(|| self.health.poll_output()).collect()
+        let outputs = std::iter::from_fn(|| self.health.poll_output());
+        let is_doubt = |output: &Output| matches!(output, Output::Doubted { .. });
+        outputs.filter(|output| !is_doubt(output)).collect()
+    }
+
+    /// For how long nobody had heard the node whenever others were to be asked.
+    pub(crate) fn doubts(&mut self) -> Vec<Duration> {
+        let outputs = std::iter::from_fn(|| self.health.poll_output());
+        let unheard = |output| match output {
+            Output::Doubted { unheard, .. } => Some(unheard),
+            _ => None,
+        };
+        outputs.filter_map(unheard).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The monitor: health core and prober together, on a simulated network and clock.
 
+mod hearsay;
 mod interest;
 mod keys;
 mod leases;

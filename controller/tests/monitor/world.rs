@@ -8,7 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 use controller::consumers::{Consumer, Consumers, Interest};
 use controller::health::{HealthSettings, State};
 use controller::monitor::{
-    Board, Monitor, MonitorSettings, NodeSpec, NodeView, Notice, Outlets, Reading, Record,
+    Ask, Board, Monitor, MonitorSettings, NodeSpec, NodeView, Notice, Outlets, Reading, Record,
+    Testimony,
 };
 use probe_ebpf::wire::ntp::NtpTime;
 use probe_ebpf::wire::probe::{AGENT_UP, Answer, NEVER, ProbePacket};
@@ -32,6 +33,7 @@ pub(crate) const SETTINGS: MonitorSettings = MonitorSettings {
         unavailable_timeout: Duration::ZERO,
         announce_after: Duration::from_secs(5),
     },
+    ask: true,
 };
 
 /// How an address answers.
@@ -56,6 +58,10 @@ pub(crate) struct World {
     pub(crate) board: Arc<Board>,
     /// Those that are not here do not answer.
     pub(crate) network: HashMap<IpAddr, Behaviour>,
+    /// Nodes that others hear, and whether their leases are held then.
+    pub(crate) heard_by_others: HashMap<String, bool>,
+    /// What was asked.
+    pub(crate) asks: Vec<Ask>,
     pub(crate) now: Reading,
     pub(crate) keys: ClusterKeys,
     /// With which keys the nodes answer; the others have the cluster's.
@@ -86,6 +92,8 @@ impl World {
             consumers,
             board,
             network: HashMap::new(),
+            heard_by_others: HashMap::new(),
+            asks: Vec::new(),
             now,
             keys: ClusterKeys::generate(1).expect("random bytes"),
             held: HashMap::new(),
@@ -159,6 +167,7 @@ impl World {
                 self.deliver(&transmit);
             }
             self.monitor.digest(self.now, &SocketStats::default());
+            self.answer_asks();
         }
         self.pass_until(end);
         std::mem::take(&mut self.probed)
@@ -211,6 +220,22 @@ impl World {
         let all = || self.keys.node_keys(node).all().to_vec();
         let held = self.held.get(node).cloned().unwrap_or_else(all);
         held.into_iter().find(|key| key.id == id)
+    }
+
+    /// Those who are asked answer at once.
+    fn answer_asks(&mut self) {
+        while let Some(ask) = self.monitor.poll_ask() {
+            if let Some(&lease_held) = self.heard_by_others.get(&ask.node) {
+                let testimony = Testimony {
+                    witness: ask.witness.clone(),
+                    node: ask.node.clone(),
+                    heard: self.now.instant,
+                    lease_held,
+                };
+                self.monitor.handle_testimony(self.now, &testimony);
+            }
+            self.asks.push(ask);
+        }
     }
 
     pub(crate) fn state(&self, node: &str) -> State {

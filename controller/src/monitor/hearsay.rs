@@ -1,0 +1,139 @@
+//! What others are asked about nodes that nobody is known to hear, and what they say.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use probe_user::keys::NodeKeys;
+
+use super::core::Monitor;
+use super::panel::Member;
+use super::{NodeSpec, Reading};
+use crate::health::{Evidence, NodeIndex, State};
+
+/// The label that says where a node is.
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// A question to one node about another: does it hear that?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Who is asked.
+    pub witness: String,
+    /// Where its agent is.
+    pub at: Vec<IpAddr>,
+    /// About whom.
+    pub node: String,
+    /// Where that is probed.
+    pub addresses: Vec<IpAddr>,
+    /// With which keys.
+    pub keys: NodeKeys,
+    /// Only what was heard within this time is news.
+    pub max_age: Duration,
+    /// An answer that comes later is of no use.
+    pub wait: Duration,
+}
+
+/// The answer of somebody who heard the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Testimony {
+    /// Who says so.
+    pub witness: String,
+    /// Of whom.
+    pub node: String,
+    /// When it was heard, or any time before that.
+    pub heard: Instant,
+    /// Whether the node's kernel said then that its lease was held.
+    pub lease_held: bool,
+}
+
+impl Monitor {
+    /// The next question to ask.
+    pub fn poll_ask(&mut self) -> Option<Ask> {
+        self.asks.pop_front()
+    }
+
+    /// Somebody who was asked heard a node.
+    pub fn handle_testimony(&mut self, now: Reading, testimony: &Testimony) {
+        let Some(&index) = self.names.get(&testimony.node) else {
+            return;
+        };
+        let fenced = self.leases.is_extended(&testimony.node);
+        let lease_over = fenced && !testimony.lease_held;
+        let evidence = Evidence::Answered { lease_over };
+        self.health
+            .handle_evidence(index, testimony.heard, evidence);
+        if lease_over || self.health.state(index) == State::Unreachable {
+            return;
+        }
+        if let Some(&by) = self.names.get(&testimony.witness) {
+            self.panel.note_heard(index, by);
+        }
+        let witnesses = self.witnesses_of(index);
+        if let Some(slot) = self.slot(index) {
+            slot.cell.lock().note_witnesses(testimony.heard, witnesses);
+        }
+        self.publish(now, index);
+    }
+
+    /// Asks others about a node that nobody has heard for so long, as of `due`.
+    pub(super) fn ask_about(&mut self, index: NodeIndex, due: Instant, unheard: Duration) {
+        if !self.settings.ask {
+            return;
+        }
+        // Who has just missed a reply may be on the wrong side of the same failure.
+        let lately = self.settings.probe.period * 3 / 2;
+        let fit = |other: NodeIndex| {
+            let known = self.health.node(other);
+            known.is_some_and(|it| it.state() == State::Available && it.silence(due) < lately)
+        };
+        let chosen = self.panel.ask(due, index, fit);
+        let (max_age, wait) = self.times(unheard);
+        let ask = |witness: NodeIndex| {
+            let (witness, slot) = (&self.slot(witness)?.spec, self.slot(index)?);
+            let node = &slot.spec;
+            Some(Ask {
+                witness: witness.name.clone(),
+                at: witness.addresses.clone(),
+                node: node.name.clone(),
+                addresses: node.addresses.clone(),
+                keys: node.keys.signing_as_held(&slot.held),
+                max_age,
+                wait,
+            })
+        };
+        let asks: Vec<Ask> = chosen.into_iter().filter_map(ask).collect();
+        self.asks.extend(asks);
+    }
+
+    /// What is news of a node that nobody has heard for `unheard`, and how long there is to say it.
+    fn times(&self, unheard: Duration) -> (Duration, Duration) {
+        let (period, timeout) = (self.settings.probe.period, self.settings.health.timeout);
+        // What was heard in the first period may have been before whatever has happened. What is heard
+        // because of the question is news at any rate.
+        let max_age = unheard.saturating_sub(period).max(period / 4);
+        // The node is given up at the first round after the timeout.
+        let left = timeout.saturating_sub(unheard).as_nanos();
+        let rounds = left / period.as_nanos().max(1) + 1;
+        let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
+        (
+            max_age,
+            period.saturating_mul(rounds).saturating_sub(period / 4),
+        )
+    }
+
+    /// The names of those who hear a node that the controller does not hear.
+    pub(super) fn witnesses_of(&self, index: NodeIndex) -> Vec<String> {
+        let name = |by: &NodeIndex| Some(self.slot(*by)?.spec.name.clone());
+        self.panel.heard_by(index).iter().filter_map(name).collect()
+    }
+
+    /// Everyone who is configured may be asked.
+    pub(super) fn seat_panel(&mut self) {
+        let slots = &self.slots;
+        let members = self.names.values().filter_map(|&index| {
+            let NodeSpec { name, labels, .. } = &slots.get(index.0 as usize)?.as_ref()?.spec;
+            let zone = labels.get(ZONE).map(String::as_str);
+            Some(Member { index, name, zone })
+        });
+        self.panel.set_members(members);
+    }
+}
