@@ -21,8 +21,8 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::failover::{
-    Candidate, Cause, Drained, EgressIp, Explanation, Failover, Gateway, GatewayList, Phase,
-    Report, ReportState,
+    Candidate, Cause, Drained, EgressIp, Explanation, Failover, Gateway, GatewayList, Lease, Phase,
+    Report, ReportState, Witness,
 };
 pub use self::services::{Service, ServiceList};
 pub use crate::health::{Reason, State};

@@ -21,8 +21,14 @@ pub struct GatewayList {
 pub struct Failover {
     /// Otherwise states are shown, and nothing is moved.
     pub enabled: bool,
-    /// How it is made sure that an old owner is silent.
+    /// How it is made sure that an old owner is silent, with as many nodes as there are.
     pub fencing: String,
+    /// How long a lease lasts from the reply that it is extended by, ms; absent: there is none.
+    #[serde(default)]
+    pub lease_ms: Option<u64>,
+    /// Who extends leases beside the controller.
+    #[serde(default)]
+    pub witnesses: Vec<Witness>,
     /// The term in which this controller decides.
     pub term: u32,
     /// Why moves are held, if they are.
@@ -31,6 +37,28 @@ pub struct Failover {
     pub recording: bool,
     /// Nodes that are drained on purpose.
     pub drained: Vec<String>,
+}
+
+/// An agent whose votes extend nodes' leases.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Witness {
+    /// Its node.
+    pub node: String,
+    /// Its instance id, 16 hexadecimal digits: another one whenever it has lost its memory.
+    pub instance: String,
+    /// Since it last answered the controller, ms, or since this controller first asked it.
+    pub silent_ms: u64,
+}
+
+/// Who extends a node's lease.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// The nodes whose agents vote for it; a majority of them extends it without the controller.
+    pub witnesses: Vec<String>,
+    /// Whether the node has confirmed that.
+    pub confirmed: bool,
+    /// The oldest applied assignment epoch for which it is extended.
+    pub floor: u64,
 }
 
 /// A gateway.
@@ -55,6 +83,9 @@ pub struct Candidate {
     pub state: State,
     /// Why it gets no new address, if it does not.
     pub barred: Option<String>,
+    /// Who extends its lease; absent: it has none.
+    #[serde(default)]
+    pub lease: Option<Lease>,
 }
 
 /// An egress IP.

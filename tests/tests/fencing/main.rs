@@ -7,6 +7,7 @@
 )]
 
 mod provocation;
+mod quorum;
 mod random;
 mod schedules;
 mod sets;

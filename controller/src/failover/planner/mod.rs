@@ -3,6 +3,7 @@
 
 mod appoint;
 mod decide;
+mod lease_view;
 mod seating;
 mod state;
 mod tell;

@@ -11,8 +11,6 @@ use super::Planner;
 use super::decide::{Release, Wait};
 use super::state::{Address, Leaving, Node, Stage};
 use crate::api::{self, ReportState, Timestamp};
-use crate::failover::lease::Safety;
-use crate::failover::witnesses::Lacking;
 use crate::failover::{Cause, Gateway, Phase};
 use crate::health::State;
 
@@ -23,7 +21,9 @@ impl Planner {
         api::GatewayList {
             failover: api::Failover {
                 enabled: self.settings.enabled,
-                fencing: self.settings.fencing.as_str().to_owned(),
+                fencing: self.leases.fencing().as_str().to_owned(),
+                lease_ms: self.view_lease_time(),
+                witnesses: self.view_witnesses(now),
                 term: self.term,
                 held: self.guard.is_holding().then(|| Wait::Held.sentence()),
                 recording: self.recording.is_some(),
@@ -44,7 +44,8 @@ impl Planner {
             Some(api::Candidate {
                 node: (**name).to_owned(),
                 state: node.state,
-                barred: barred(node, now),
+                barred: self.barred(name, node, now),
+                lease: self.view_lease(name),
             })
         };
         let addresses = self.addresses.iter();
@@ -103,26 +104,6 @@ impl Planner {
         ))
     }
 
-    /// Why the owner may still use an address that it was to release.
-    fn why_unsafe(&self, now: Instant, owner: &str, address: &Address) -> String {
-        let Stage::Leaving(Leaving { epoch, .. }) = address.stage else {
-            return "it is on its way".to_owned();
-        };
-        match epoch.map(|epoch| self.leases.safety(owner, epoch)) {
-            Some(Safety::At(at)) => {
-                let left = at.saturating_duration_since(now).as_secs_f64();
-                format!("{owner} confirms nothing, and its lease may last for {left:.1} s more")
-            }
-            Some(Safety::NoQuorum(Lacking { promised, of })) => format!(
-                "{owner} confirms nothing, and only {promised} of its {of} witnesses have promised not to \
-                 extend its lease (NoQuorum)"
-            ),
-            Some(Safety::Unknown) | None => {
-                format!("{owner} confirms nothing, and its lease is still being extended")
-            }
-        }
-    }
-
     fn why_unassigned(&self, now: Instant, address: &Address) -> String {
         if !self.settings.enabled {
             return "failover is disabled".to_owned();
@@ -140,7 +121,10 @@ impl Planner {
             };
         }
         let barred = |name: &Arc<str>| {
-            let why = self.nodes.get(name).and_then(|node| barred(node, now))?;
+            let why = self
+                .nodes
+                .get(name)
+                .and_then(|node| self.barred(name, node, now))?;
             Some(format!("{name} {why}"))
         };
         let all: Vec<String> = candidates.iter().filter_map(barred).collect();
@@ -212,7 +196,7 @@ impl Planner {
             .filter(|(_, candidates)| candidates.contains(name))
             .map(|(gateway, _)| gateway.as_str())
             .collect();
-        sentences.push(match (gateways.is_empty(), barred(node, now)) {
+        sentences.push(match (gateways.is_empty(), self.barred(name, node, now)) {
             (true, _) => "No gateway selects it.".to_owned(),
             (false, None) => format!("It may get addresses of: {}.", gateways.join(", ")),
             (false, Some(why)) => {
@@ -243,6 +227,7 @@ impl Planner {
         }
         let failure = node.failure.as_ref();
         sentences.extend(failure.map(|error| format!("Its agent could not be told: {error}.")));
+        sentences.extend(self.explain_lease(now, name));
         let reasons = node.not_fenced.iter();
         sentences.extend(reasons.map(|reason| format!("NotFenced: {reason}.")));
         Some(sentences)
@@ -256,6 +241,14 @@ impl Planner {
             .filter(own)
             .map(|(ip, _)| *ip)
             .collect()
+    }
+}
+
+impl Planner {
+    /// Why a node gets no new address.
+    fn barred(&self, name: &str, node: &Node, now: Instant) -> Option<String> {
+        let waits = || "has not confirmed whose votes extend its lease".to_owned();
+        barred(node, now).or_else(|| (!self.leases.may_hold(name)).then(waits))
     }
 }
 
@@ -298,7 +291,7 @@ impl Cause {
     }
 }
 
-/// Why a node gets no new address.
+/// Why a node gets no new address, whoever extends its lease.
 fn barred(node: &Node, now: Instant) -> Option<String> {
     if node.drained {
         return Some("is drained".to_owned());
@@ -316,7 +309,7 @@ fn barred(node: &Node, now: Instant) -> Option<String> {
 }
 
 /// Whole seconds: nobody reads more.
-fn whole(time: Duration) -> HumanDuration {
+pub(super) fn whole(time: Duration) -> HumanDuration {
     HumanDuration(Duration::from_secs(time.as_secs()))
 }
 

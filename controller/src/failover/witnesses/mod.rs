@@ -130,7 +130,14 @@ impl Witnesses {
         *confirmed = version.max(*confirmed);
     }
 
-    fn has_confirmed(&self, node: &str, version: u64) -> bool {
+    /// How long the agent of `node` has not answered as a witness.
+    pub(super) fn silence(&self, now: Instant, node: &str) -> Duration {
+        let agent = self.agents.get(node);
+        agent.map_or(Duration::ZERO, |it| now.saturating_duration_since(it.heard))
+    }
+
+    /// Whether a node has said that its set is of this version, or a later one.
+    pub(super) fn has_confirmed(&self, node: &str, version: u64) -> bool {
         version == 0 || self.confirmed.get(node).is_some_and(|it| *it >= version)
     }
 

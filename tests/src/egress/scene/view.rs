@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use controller::api::{EgressIp, GatewayList, Node, ReportState, State};
+use controller::api::{EgressIp, GatewayList, Lease, Node, ReportState, State};
 
 use super::Scene;
 use crate::egress::EGRESS_IP;
@@ -76,6 +76,35 @@ impl Scene {
         until("all egress IPs are announced", || {
             let addresses = self.addresses()?;
             ensure!(addresses.iter().all(is_announced), "{addresses:?}");
+            Ok(())
+        })
+    }
+
+    /// Waits until every candidate has confirmed its witnesses, and all of those have answered.
+    ///
+    /// # Errors
+    /// They have not within [`PATIENCE`].
+    pub fn await_witnesses(&self) -> Result<()> {
+        until("every candidate has witnesses", || {
+            let list = self.gateways()?;
+            let candidates = list.gateways.iter().flat_map(|gateway| &gateway.candidates);
+            let leases = candidates.map(|candidate| candidate.lease.as_ref());
+            let has_witnesses = |lease: &Lease| lease.confirmed && !lease.witnesses.is_empty();
+            let all = leases.into_iter().all(|it| it.is_some_and(has_witnesses));
+            ensure!(all, "{list:?}");
+            Ok(())
+        })
+    }
+
+    /// Waits until the first egress IP is held back for a reason that contains these words.
+    ///
+    /// # Errors
+    /// It is not within [`PATIENCE`].
+    pub fn await_held(&self, words: &str) -> Result<()> {
+        until(&format!("the egress IP is held back: {words}"), || {
+            let address = self.address()?;
+            let is_held = address.held.as_ref().is_some_and(|it| it.contains(words));
+            ensure!(is_held, "{address:?}");
             Ok(())
         })
     }
