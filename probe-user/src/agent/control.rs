@@ -103,6 +103,13 @@ struct ControlledNode {
 
 impl Node for ControlledNode {
     async fn apply(&self, push: Push) -> Result<Report, Refusal> {
+        if let Some(own) = self.witness.instance()
+            && let Some(set) = &push.desired.witnesses
+            && set.instances.contains(&own)
+        {
+            let why = format!("witness {own:016x} is this node: it has no say in its own lease");
+            return Err(Refusal::Senseless(why));
+        }
         let incarnation = push.incarnation.unwrap_or(0);
         let status = self.egress.apply(push.desired, incarnation).await;
         status.map(report).map_err(refusal)

@@ -72,7 +72,8 @@ pub fn start(witness: Witness, file: DutyFile) -> Result<(Handle, Running), Driv
     let socket = ProbeSocket::bind(&SocketOptions::default())?;
     let (commands, receiver) = mpsc::channel();
     let tally = Arc::new(Mutex::new(witness.tally(Instant::now())));
-    let handle = Handle::new(commands, socket.waker(), file, tally.clone());
+    let instance = witness.instance();
+    let handle = Handle::new(instance, commands, socket.waker(), file, tally.clone());
     let driver = Driver {
         witness,
         socket,

@@ -34,6 +34,7 @@ pub enum Failure {
 /// A handle on a witness that runs.
 #[derive(Clone, Debug)]
 pub struct Handle {
+    instance: Option<u64>,
     commands: mpsc::Sender<Command>,
     waker: Waker,
     file: DutyFile,
@@ -45,18 +46,25 @@ pub struct Handle {
 
 impl Handle {
     pub(super) fn new(
+        instance: Option<u64>,
         commands: mpsc::Sender<Command>,
         waker: Waker,
         file: DutyFile,
         tally: Arc<Mutex<Tally>>,
     ) -> Self {
         Self {
+            instance,
             commands,
             waker,
             file,
             is_recorded: Arc::new(true.into()),
             tally,
         }
+    }
+
+    /// Which witness this is; `None`: the node cannot be one.
+    pub fn instance(&self) -> Option<u64> {
+        self.instance
     }
 
     /// See [`Witness::take_on`](super::Witness::take_on). Returns once floors are stored and the duty

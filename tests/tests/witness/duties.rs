@@ -45,3 +45,12 @@ fn a_node_is_never_its_own_witness() {
     assert_eq!(status.code(), Code::InvalidArgument);
     assert!(scene.heard(2).is_none());
 }
+
+#[test]
+fn a_node_takes_no_set_that_holds_itself() {
+    let scene = Scene::new("own-set", 2);
+    let set = scene.set(1, &[2, GATEWAY, 3]);
+    let status = scene.try_push(1, Some(set)).unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert_eq!(scene.push(1, None).witness_version, 0);
+}

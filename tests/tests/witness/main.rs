@@ -10,4 +10,5 @@ mod duties;
 mod memory;
 mod questions;
 mod scene;
+mod shown;
 mod votes;

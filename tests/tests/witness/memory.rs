@@ -1,5 +1,6 @@
 //! What a witness keeps, and what becomes of one that cannot.
 
+use probe_user::kernel::version_directory;
 use pulsepath_tests::{bin_dir, eventually, run};
 use tonic::Code;
 
@@ -47,4 +48,16 @@ fn a_node_that_has_lost_its_floors_is_another_witness() {
         let heard = scene.heard(2);
         heard.is_some_and(|heard| heard.heard_ago.is_some())
     });
+}
+
+#[test]
+fn an_upgrade_to_another_layout_is_no_loss() {
+    let mut scene = Scene::new("layout", 1);
+    let told = scene.watch(2, 1, FLOOR);
+    scene.kill(2);
+    let pins = version_directory(scene.node(2).pin_dir());
+    std::fs::rename(&pins, pins.with_file_name("v0")).unwrap();
+    scene.start(2);
+    assert_eq!(scene.instance(2), told.instance);
+    assert_eq!(scene.heard(2).unwrap().floor, FLOOR);
 }

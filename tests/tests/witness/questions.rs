@@ -57,3 +57,16 @@ fn a_node_says_nothing_about_itself() {
     let status = scene.try_ask(2, question(&scene, 2, SOON)).unwrap_err();
     assert_eq!(status.code(), Code::InvalidArgument);
 }
+
+#[test]
+fn an_agent_without_kernel_programs_answers_but_is_no_witness() {
+    let mut scene = Scene::new("ask-user", 2);
+    scene.kill(2);
+    scene.start_without_programs(2);
+    let report = ask(&scene, GATEWAY, SOON);
+    assert!(report.heard.heard_ago.is_some(), "{report:?}");
+    assert_eq!(report.instance, None);
+    let duty = scene.duty(3, 1, vec![scene.watched(GATEWAY, 1)]);
+    let status = scene.try_tell(2, duty).unwrap_err();
+    assert!(status.message().contains("cannot be a witness"), "{status}");
+}

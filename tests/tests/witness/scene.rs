@@ -9,7 +9,7 @@ use probe_user::channel::proto::agent_client::AgentClient;
 use probe_user::channel::{AskReport, Duty, Heard, Push, Question, Report, Watched, WitnessReport};
 use probe_user::egress::Desired;
 use probe_user::kernel::{Maps, WitnessSet, version_directory};
-use pulsepath_tests::{Cluster, Node, Process, eventually};
+use pulsepath_tests::{Cluster, Node, Process, bin_dir, eventually};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Response, Status};
 
@@ -51,7 +51,31 @@ impl Scene {
     pub(crate) fn start(&mut self, index: u8) {
         let node = self.cluster.node(index);
         let config = node.agent_config("control.plaintext = true");
-        self.agents[usize::from(index)] = Some(node.spawn_agent(&config).unwrap());
+        let agent = node.spawn_agent(&config).unwrap();
+        self.wait_for(index, agent);
+    }
+
+    /// Starts a node's agent without the right to load kernel programs.
+    pub(crate) fn start_without_programs(&mut self, index: u8) {
+        let node = self.cluster.node(index);
+        let file = node.config_file("restricted");
+        let config = node.agent_config("control.plaintext = true");
+        std::fs::write(&file, config).unwrap();
+        let mut command = node.netns().command("setpriv");
+        command.args([
+            "--bounding-set=-all,+net_bind_service,+net_admin,+net_raw,+dac_override",
+            "--inh-caps=-all",
+        ]);
+        let agent = bin_dir().unwrap().join("pulsepath-agent");
+        command.arg(agent).args(["run", "--config"]).arg(&file);
+        let log = file.with_extension("log");
+        let agent = Process::spawn("restricted", &command, &log).unwrap();
+        self.wait_for(index, agent);
+    }
+
+    fn wait_for(&mut self, index: u8, agent: Process) {
+        self.agents[usize::from(index)] = Some(agent);
+        let node = self.cluster.node(index);
         eventually(SOON, || {
             let ready = node.agent_http("/ready");
             ready.is_ok_and(|answer| answer.status == 200)
