@@ -21,4 +21,5 @@ pub mod reflect;
 pub mod siphash;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod tunnel;
 pub mod wire;

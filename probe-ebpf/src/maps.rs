@@ -2,8 +2,8 @@
 //! `bpftool map dump` prints: plain integers, byte arrays, fieldless enums, explicit padding.
 //!
 //! A value has one writer. `PROBE_CONFIG`, `PROBE_KEYS`, `AGENT_BEAT`, `ASSIGNMENT`, `WITNESSES`,
-//! `WITNESS_MEMORY` and `EGRESS_IPS` are the agent's; `REFLECT_STATS`, `PROBERS`, `NODE_LEASE` and `FENCE_STATS` are
-//! the kernel's.
+//! `WITNESS_MEMORY`, `EGRESS_IPS` and `TUNNEL_CONFIG` are the agent's; `REFLECT_STATS`, `PROBERS`,
+//! `NODE_LEASE`, `FENCE_STATS` and `TUNNEL_PEERS` are the kernel's.
 
 use crate::outcome::Outcome;
 use crate::siphash::SipKey;
@@ -49,10 +49,15 @@ macro_rules! map_values {
 mod fence;
 mod lease;
 mod memory;
+mod tunnel;
 
 pub use fence::{EgressGuard, EgressIp, FenceStat, Guard};
 pub use lease::{Assignment, NodeLease, SpinLock, Witness, WitnessId};
 pub use memory::{StoredFloor, WatchedNode};
+pub use tunnel::{
+    DEFAULT_TUNNEL_PEERS, DEFAULT_TUNNEL_PORTS, Encapsulation, MAX_TUNNEL_PORTS, NO_VNI,
+    TunnelConfig, TunnelCount, TunnelKey, TunnelPeer, TunnelPort,
+};
 
 map_values! {
     Prefix: 32,
@@ -69,6 +74,9 @@ map_values! {
     EgressGuard: 8,
     FenceStat: 16,
     ReflectStat: 16,
+    TunnelConfig: 144,
+    TunnelKey: 24,
+    TunnelPeer: 48,
     ProberKey: 24,
     ProberSeen: 24,
 }

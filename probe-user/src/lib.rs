@@ -4,7 +4,7 @@
 //! - [`keys`] and [`session`] are the prober's half: keys, and the engine that probes.
 //! - [`kernel`] and [`interfaces`] are the node's half: programs, maps and links, and where they
 //!   belong. [`egress`] holds the node's egress IPs, and [`witness`] observes other nodes, as
-//!   [`channel`] says. [`agent`] puts them to work.
+//!   [`channel`] says; [`tunnels`] tells what flows between nodes. [`agent`] puts them to work.
 
 #![deny(unsafe_code)]
 
@@ -18,4 +18,5 @@ pub mod keys;
 pub mod logging;
 pub mod session;
 pub mod settings;
+pub mod tunnels;
 pub mod witness;

@@ -2,6 +2,7 @@
 //! from a [`HostNode`], and run on single frames through BPF_PROG_TEST_RUN. Nothing is attached.
 
 pub mod bench;
+pub mod tunnels;
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use probe_ebpf::fence::{FenceOutcome, LinkLayer};
 use probe_ebpf::maps::NodeLease;
 use probe_ebpf::outcome::{Outcome, Verdict};
 use probe_ebpf::testing::{HostGuards, HostNode};
-use probe_user::kernel::{Fence, Kernel, KernelLogLevel, WitnessSet};
+use probe_user::kernel::{Fence, Kernel, LoadOptions, WitnessSet};
 
 use crate::pins::PinDir;
 
@@ -88,7 +89,7 @@ impl Reflector {
     /// Not root, no bpffs, or the workspace was built without kernel programs.
     pub fn load(purpose: &str) -> Result<Self> {
         let pins = PinDir::new(purpose)?;
-        let kernel = Kernel::open(pins.path(), KernelLogLevel::Off)?;
+        let kernel = Kernel::open(pins.path(), LoadOptions::default())?;
         let directory = kernel.directory();
         let xdp = Xdp::from_pin(directory.join("reflect_xdp"), XdpAttachType::Interface)?;
         let tcx = SchedClassifier::from_pin(directory.join("reflect_tcx"))?;

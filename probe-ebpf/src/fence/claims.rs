@@ -1,9 +1,10 @@
 //! Which addresses a packet claims to be the node's.
 
 use crate::frame::{Frame, Truncated};
+pub use crate::headers::LinkLayer;
 use crate::headers::{
-    ETHERTYPE_ARP, ETHERTYPE_IPV4, ETHERTYPE_IPV6, IPV4_SOURCE, IPV6_HEADER, IPV6_NEXT_HEADER,
-    IPV6_SOURCE, read_ethernet, read_ipv6_address,
+    ETHERTYPE_ARP, ETHERTYPE_IPV4, ETHERTYPE_IPV6, IPV4_SOURCE, IPV6_SOURCE, Ipv6Payload,
+    read_ipv6_address,
 };
 use crate::maps::Address;
 
@@ -12,29 +13,9 @@ const ARP_HARDWARE_LENGTH: usize = 4;
 const ARP_PROTOCOL_LENGTH: usize = 5;
 const ARP_SENDER_HARDWARE: usize = 8;
 
-const HOP_BY_HOP: u8 = 0;
-const ROUTING: u8 = 43;
-const FRAGMENT: u8 = 44;
-const AUTHENTICATION: u8 = 51;
 const ICMPV6: u8 = 58;
-const DESTINATION_OPTIONS: u8 = 60;
-/// Extension headers that are looked behind.
-const MAX_EXTENSIONS: usize = 4;
-/// The fragment offset within the two bytes that hold it.
-const FRAGMENT_OFFSET: u16 = 0xfff8;
-
 const NEIGHBOUR_SOLICITATION: u8 = 135;
 const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
-
-/// What comes before a packet's network header on a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LinkLayer {
-    /// Ethernet, with up to two VLAN tags. A tag that the kernel keeps beside the packet is not in
-    /// it.
-    Ethernet,
-    /// Nothing: tunnels and the like.
-    None,
-}
 
 /// What a packet is, as far as the fence tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,10 +71,7 @@ impl Claims {
 
     #[inline(always)]
     fn try_read(frame: &Frame, link: LinkLayer) -> Result<Self, Truncated> {
-        let (ethertype, offset) = match link {
-            LinkLayer::Ethernet => read_ethernet(frame)?,
-            LinkLayer::None => (ethertype_of(frame.read::<u8>(0)? >> 4), 0),
-        };
+        let (ethertype, offset) = link.read(frame)?;
         match ethertype {
             ETHERTYPE_IPV4 => {
                 let source = Address::from_v4(frame.read(offset + IPV4_SOURCE)?);
@@ -133,28 +111,11 @@ impl Claims {
     /// Looks behind the extension headers for neighbour discovery.
     #[inline(always)]
     fn read_nd(&mut self, frame: &Frame, offset: usize) -> Result<(), Truncated> {
-        let mut next: u8 = frame.read(offset + IPV6_NEXT_HEADER)?;
-        let mut at = offset + IPV6_HEADER;
-        for _ in 0..MAX_EXTENSIONS {
-            if !is_extension(next) {
-                break;
-            }
-            let head = frame.behind(at).read::<u64>(0)?.to_ne_bytes();
-            let length = head[1] as usize;
-            at += match next {
-                AUTHENTICATION => (length + 2) * 4,
-                FRAGMENT if u16::from_be_bytes([head[2], head[3]]) & FRAGMENT_OFFSET != 0 => {
-                    return Ok(());
-                }
-                FRAGMENT => 8,
-                _ => (length + 1) * 8,
-            };
-            next = head[0];
-        }
-        if next != ICMPV6 {
+        let payload = Ipv6Payload::read(frame, offset)?;
+        if payload.later_fragment || payload.protocol != ICMPV6 {
             return Ok(());
         }
-        let [head, high, low] = frame.behind(at).read::<[u64; 3]>(0)?;
+        let [head, high, low] = frame.behind(payload.offset).read::<[u64; 3]>(0)?;
         match head.to_ne_bytes()[0] {
             NEIGHBOUR_SOLICITATION => self.family = Family::Nd,
             NEIGHBOUR_ADVERTISEMENT => {
@@ -164,22 +125,5 @@ impl Claims {
             _ => {}
         }
         Ok(())
-    }
-}
-
-#[inline(always)]
-const fn is_extension(next_header: u8) -> bool {
-    matches!(
-        next_header,
-        HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS
-    )
-}
-
-#[inline(always)]
-const fn ethertype_of(ip_version: u8) -> u16 {
-    match ip_version {
-        4 => ETHERTYPE_IPV4,
-        6 => ETHERTYPE_IPV6,
-        _ => 0,
     }
 }

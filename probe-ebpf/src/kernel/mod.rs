@@ -1,14 +1,16 @@
 //! Entry points of the kernel programs, and the maps they share.
 //!
 //! An entry point turns an outcome into its verdict and counts it; the decision itself is
-//! [`probe_ebpf::reflect`] or [`probe_ebpf::fence`], the same for all.
+//! [`probe_ebpf::reflect`] or [`probe_ebpf::fence`], the same for all. Tunnels are only counted
+//! ([`probe_ebpf::tunnel`]).
 
 mod fence;
 mod guards;
 mod maps;
+mod tunnel;
 
 use aya_ebpf::EbpfContext;
-use aya_ebpf::bindings::{tcx_action_base, xdp_action};
+use aya_ebpf::bindings::{tcx_action_base, xdp_action, xdp_md};
 use aya_ebpf::helpers::bpf_redirect;
 use aya_ebpf::macros::{classifier, xdp};
 use aya_ebpf::programs::{TcContext, XdpContext};
@@ -24,9 +26,22 @@ fn panic(_: &core::panic::PanicInfo) -> ! {
     loop {}
 }
 
-/// The reflector for XDP, native or generic.
+/// The reflector for XDP, native or generic. Where it is native it counts tunnels, too.
 #[xdp(frags)]
 pub(crate) fn reflect_xdp(context: XdpContext) -> u32 {
+    let verdict = answer(context.ctx);
+    if verdict == xdp_action::XDP_PASS {
+        tunnel::count_xdp(&context);
+    }
+    verdict
+}
+
+/// The reflector's part of [`reflect_xdp`]. A function by itself, so that both parts have the whole of
+/// a program's stack.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn answer(context: *mut xdp_md) -> u32 {
+    let context = XdpContext::new(context);
     // SAFETY: the kernel lends the packet to the program until it returns.
     let mut frame =
         unsafe { Frame::from_raw(context.data() as *mut u8, context.data_end() as *mut u8) };

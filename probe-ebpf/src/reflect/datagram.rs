@@ -3,21 +3,18 @@
 use crate::checksum::Checksum;
 use crate::frame::{Frame, Truncated};
 use crate::headers::{
-    ETHERTYPE_IPV4, ETHERTYPE_IPV6, IPV4_SOURCE, IPV6_HEADER, IPV6_NEXT_HEADER, IPV6_SOURCE,
-    read_ethernet, read_ipv6_address,
+    ETHERTYPE_IPV4, ETHERTYPE_IPV6, IPV4_DESTINATION, IPV4_FRAGMENT, IPV4_HEADER, IPV4_PROTOCOL,
+    IPV4_SOURCE, IPV6_DESTINATION, IPV6_HEADER, IPV6_NEXT_HEADER, IPV6_SOURCE, PROTOCOL_UDP,
+    UDP_HEADER, read_ethernet, read_ipv6_address,
 };
 use crate::maps::Address;
 
-const PROTOCOL_UDP: u8 = 17;
-const IPV4_HEADER: usize = 20;
 const IPV4_MAX_OPTIONS: usize = 10;
-const IPV4_FRAGMENT: u16 = 0x3fff;
+/// More fragments, and the fragment offset.
+const IPV4_IS_FRAGMENT: u16 = 0x3fff;
 const IPV4_TTL: usize = 8;
 const IPV4_CHECKSUM: usize = 10;
-const IPV4_DESTINATION: usize = 16;
 const IPV6_HOP_LIMIT: usize = 7;
-const IPV6_DESTINATION: usize = 24;
-const UDP_HEADER: usize = 8;
 const UDP_LENGTH: usize = 4;
 const UDP_CHECKSUM: usize = 6;
 
@@ -59,11 +56,11 @@ impl Datagram {
     fn read_ipv4(frame: &Frame, ip_offset: usize) -> Result<Option<Self>, Truncated> {
         let version_and_words: u8 = frame.read(ip_offset)?;
         let header = (version_and_words & 0xf) as usize * 4;
-        let fragment = u16::from_be(frame.read(ip_offset + 6)?);
-        let protocol: u8 = frame.read(ip_offset + 9)?;
+        let fragment = u16::from_be(frame.read(ip_offset + IPV4_FRAGMENT)?);
+        let protocol: u8 = frame.read(ip_offset + IPV4_PROTOCOL)?;
         if version_and_words >> 4 != 4
             || header < IPV4_HEADER
-            || fragment & IPV4_FRAGMENT != 0
+            || fragment & IPV4_IS_FRAGMENT != 0
             || protocol != PROTOCOL_UDP
         {
             return Ok(None);

@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use etherparse::{
     IpFragOffset, IpHeaders, IpNumber, Ipv4Header, Ipv6Header, NetSlice, PacketBuilder,
-    SlicedPacket, TransportSlice, VlanId,
+    PacketBuilderStep, SlicedPacket, TransportSlice, VlanId,
 };
 
 use super::node::{HostNode, SOURCE_V4};
@@ -95,18 +95,31 @@ impl FrameSpec {
 
     /// The frame's bytes.
     pub fn build(&self) -> Vec<u8> {
-        let ethernet = PacketBuilder::ethernet2(SOURCE_MAC, DESTINATION_MAC);
-        let (inner, outer) = (VlanId::try_new(77).unwrap(), VlanId::try_new(1077).unwrap());
-        let ip = match self.vlan_tags {
-            0 => ethernet.ip(self.ip_headers()),
-            1 => ethernet.single_vlan(inner).ip(self.ip_headers()),
-            _ => ethernet.double_vlan(outer, inner).ip(self.ip_headers()),
-        };
         let mut bytes = Vec::new();
-        ip.udp(self.source.port(), self.destination.port())
+        self.ip()
+            .udp(self.source.port(), self.destination.port())
             .write(&mut bytes, &self.payload)
             .unwrap();
         bytes
+    }
+
+    /// The bytes of a frame whose IP payload, of this protocol, is `payload` without a UDP header.
+    pub fn build_ip(&self, protocol: u8) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.ip()
+            .write(&mut bytes, IpNumber(protocol), &self.payload)
+            .unwrap();
+        bytes
+    }
+
+    fn ip(&self) -> PacketBuilderStep<IpHeaders> {
+        let ethernet = PacketBuilder::ethernet2(SOURCE_MAC, DESTINATION_MAC);
+        let (inner, outer) = (VlanId::try_new(77).unwrap(), VlanId::try_new(1077).unwrap());
+        match self.vlan_tags {
+            0 => ethernet.ip(self.ip_headers()),
+            1 => ethernet.single_vlan(inner).ip(self.ip_headers()),
+            _ => ethernet.double_vlan(outer, inner).ip(self.ip_headers()),
+        }
     }
 }
 

@@ -11,6 +11,8 @@ mod fence;
 mod frames;
 mod lease;
 mod node;
+mod segments;
+mod tunnel;
 
 pub use cases::{Case, cases};
 pub use fence::{FenceCase, HostGuards, fence_cases};
@@ -20,3 +22,5 @@ pub use node::{
     HostNode, LEASE_LIMIT_MS, OTHER_KEY, SOURCE_V4, SOURCE_V6, WITNESSES, request, test_node,
     witness_set,
 };
+pub use segments::{SegmentCase, segment_cases};
+pub use tunnel::{TunnelCase, tunnel_cases, tunnel_config};

@@ -31,8 +31,11 @@ enum Command {
         #[arg(long = "set", value_name = "KEY=VALUE")]
         overrides: Vec<String>,
     },
-    /// Show what the maps say, and the node's egress IPs.
+    /// Show what the maps say, and the node's egress IPs; or only the tunnels that are counted.
     Inspect {
+        /// What to show.
+        #[arg(value_enum, default_value_t)]
+        subject: Subject,
         #[command(flatten)]
         pins: Pins,
         /// How to show it.
@@ -60,6 +63,16 @@ struct Pins {
     state_file: PathBuf,
 }
 
+/// What `inspect` shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Subject {
+    /// Everything but tunnels.
+    #[default]
+    Node,
+    /// What has been counted of each tunnel.
+    Tunnels,
+}
+
 /// How a command shows its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
@@ -80,9 +93,16 @@ pub fn main(arguments: Arguments) -> Result<()> {
             let settings = settings::load(config.as_deref(), "PULSEPATH_AGENT", &overrides)?;
             runtime.block_on(run::run(settings))
         }
-        Command::Inspect { pins, output } => {
-            runtime.block_on(inspect::inspect(&pins.pin_dir, &pins.state_file, output))
-        }
+        Command::Inspect {
+            subject: Subject::Node,
+            pins,
+            output,
+        } => runtime.block_on(inspect::inspect(&pins.pin_dir, &pins.state_file, output)),
+        Command::Inspect {
+            subject: Subject::Tunnels,
+            pins,
+            output,
+        } => inspect::tunnels(&pins.pin_dir, output),
         Command::Detach { pins, force } => {
             runtime.block_on(detach::detach(&pins.pin_dir, &pins.state_file, force))
         }

@@ -9,12 +9,14 @@ use tracing::info;
 use super::in_words;
 use super::run::Agent;
 use super::settings::Settings;
+use super::status::SharedStatus;
 use crate::channel::{
     AskReport, Bound, Duty, KeyPush, Node, Push, Question, Refusal, Report, ServeError,
     WitnessReport,
 };
 use crate::egress::{self, ApplyError};
 use crate::keys::NodeKeys;
+use crate::tunnels::{Named, TunnelReport};
 use crate::witness::{self, DutyError, Failure};
 
 /// Keys that a controller has pushed.
@@ -35,6 +37,7 @@ impl Control {
         settings: &Settings,
         egress: Option<egress::Handle>,
         witness: Option<witness::Handle>,
+        status: SharedStatus,
     ) -> Result<Option<Self>> {
         let (Some(choice), Some(egress), Some(witness)) =
             (settings.control.security()?, egress, witness)
@@ -49,6 +52,7 @@ impl Control {
             egress,
             witness,
             keys: sender,
+            status,
         };
         let server = tokio::spawn(bound.run(node));
         Ok(Some(Self { server, keys }))
@@ -99,6 +103,7 @@ struct ControlledNode {
     egress: egress::Handle,
     witness: witness::Handle,
     keys: mpsc::Sender<NewKeys>,
+    status: SharedStatus,
 }
 
 impl Node for ControlledNode {
@@ -146,6 +151,23 @@ impl Node for ControlledNode {
 
     async fn ask(&self, question: Question) -> Result<AskReport, Refusal> {
         self.witness.ask(question).await.map_err(witness_refusal)
+    }
+
+    async fn tunnels(&self, nodes: Vec<Named>) -> Result<TunnelReport, Refusal> {
+        let (outline, counters, names) = {
+            let tunnels = &self.status.lock().tunnels;
+            (tunnels.outline(), tunnels.counters(), tunnels.names.clone())
+        };
+        names.replace(nodes);
+        // The main loop has to beat meanwhile.
+        let read = tokio::task::spawn_blocking(move || counters.read());
+        let unable = |error: String| Refusal::Unable(format!("cannot read tunnels: {error}"));
+        let tunnels = read.await.map_err(|panic| unable(panic.to_string()))?;
+        let report = TunnelReport {
+            tunnels: tunnels.map_err(|error| unable(in_words(&error)))?,
+            ..outline
+        };
+        Ok(report.limited(&names))
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod egress;
 mod lease;
+mod tunnels;
 mod witness;
 
 use std::fmt;
@@ -69,6 +70,7 @@ impl Collector for AgentCollector {
         metrics.attachments(&status)?;
         metrics.checks(&status)?;
         metrics.lease(&status)?;
+        metrics.tunnels(&status)?;
         if let Some(witness) = &self.witness {
             metrics.witness(&witness.tally())?;
         }

@@ -20,6 +20,7 @@ mod reflector;
 mod run;
 pub mod settings;
 mod status;
+mod tunnels;
 mod user_space;
 mod witness;
 

@@ -10,6 +10,7 @@ use tracing::{info, warn};
 
 use super::reflector::{Reflector, ReflectorError, may_fall_back};
 use super::run::Agent;
+use super::tunnels::TunnelStatus;
 use super::{config, in_words};
 use crate::interfaces::{Interface, NotFound, Watch};
 use crate::kernel::{Attachment, KernelError};
@@ -47,6 +48,7 @@ impl Agent {
             Err(error) if !self.was_in_place => return Err(error),
             Err(error) => Some(in_words(error.as_ref())),
         };
+        self.count_tunnels(&interfaces);
         self.was_in_place |= missing.is_none();
         let wait = if missing.is_none() { LOOK } else { LOOK_AGAIN };
         self.set_ready(missing.map_or(Ok(()), Err));
@@ -113,6 +115,7 @@ impl Agent {
         let mut status = self.status.lock();
         status.view = reflector.view()?;
         (status.fence, status.fenced) = (reflector.fence()?, Vec::new());
+        status.tunnels = TunnelStatus::new(None, status.tunnels.names.clone());
         status.kind = kind;
         self.reflector = reflector;
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::path::Path;
 
 use probe_ebpf::maps::{AgentBeat, KEY_SLOTS, ProbeConfig, ProbeKey};
 use probe_ebpf::outcome::Outcome;
@@ -80,7 +81,7 @@ impl Reflector {
     /// Opens the kernel side, or says with which error it is ruled out. Only `auto` falls back:
     /// who forces a mode wants that or an error.
     pub(super) fn open(settings: &Settings) -> Result<(Self, Kind), ReflectorError> {
-        match Kernel::open(&settings.pin_dir, settings.log.kernel) {
+        match Kernel::open(&settings.pin_dir, settings.load_options()) {
             Ok(kernel) => {
                 let reason = "kernel programs are loaded".to_owned();
                 Ok((
@@ -199,6 +200,14 @@ impl Reflector {
         match self {
             Self::Kernel(kernel) => Fence::open(kernel.directory()).map(Some),
             Self::UserSpace(_) => Ok(None),
+        }
+    }
+
+    /// Where maps are pinned; `None`: there are none.
+    pub(super) fn directory(&self) -> Option<&Path> {
+        match self {
+            Self::Kernel(kernel) => Some(kernel.directory()),
+            Self::UserSpace(_) => None,
         }
     }
 

@@ -20,6 +20,7 @@ use super::fence::FenceRequest;
 use super::reflector::Reflector;
 use super::settings::Settings;
 use super::status::{SharedStatus, Status};
+use super::tunnels::TunnelStatus;
 use super::{egress, grpc_health, metrics, witness};
 use crate::egress::Handle;
 use crate::http::{HttpError, Serve};
@@ -27,6 +28,7 @@ use crate::interfaces::{Interface, Management, Watch};
 use crate::kernel::KernelLog;
 use crate::keys::NodeKeys;
 use crate::logging;
+use crate::tunnels::PeerNames;
 use crate::witness::{DriverError, Handle as WitnessHandle, Running};
 
 /// The kernel's log lines are chosen by `log.kernel`; whatever it makes is shown.
@@ -45,7 +47,7 @@ pub(super) async fn run(settings: Settings) -> Result<()> {
     let (witness, watching) = witness::start(&agent.settings, &agent.reflector)?.unzip();
     let (stop, http) = agent.serve_http(egress.clone(), witness.clone()).await?;
     grpc_health::start(&agent.settings.grpc_health, agent.serving.subscribe()).await?;
-    let control = Control::start(&agent.settings, egress, witness).await?;
+    let control = Control::start(&agent.settings, egress, witness, agent.status.clone()).await?;
     let others = Others {
         http,
         control,
@@ -152,6 +154,7 @@ impl Agent {
             changes: 0,
             fence: reflector.fence()?,
             fenced: Vec::new(),
+            tunnels: tunnel_status(&settings, &reflector),
         });
         Ok(Self {
             management: Management {
@@ -253,6 +256,11 @@ impl Agent {
         }
         Ok(())
     }
+}
+
+fn tunnel_status(settings: &Settings, reflector: &Reflector) -> TunnelStatus {
+    let directory = reflector.directory().filter(|_| settings.tunnels.enabled);
+    TunnelStatus::new(directory, PeerNames::default())
 }
 
 /// Which devices need a fence next. Never returns where nobody can say so.

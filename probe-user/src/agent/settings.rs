@@ -3,6 +3,7 @@
 mod check;
 mod egress;
 mod source;
+mod tunnels;
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,6 +17,7 @@ use serde::Deserialize;
 pub use check::{Check, CheckKind};
 pub use egress::{DEFAULT_STATE_FILE, EgressSettings};
 pub use source::SourcePrefix;
+pub use tunnels::TunnelSettings;
 
 use super::cli::DEFAULT_PIN_DIR;
 use crate::channel::{CertFiles, SecurityChoice};
@@ -60,6 +62,8 @@ pub struct Settings {
     pub grpc_health: GrpcHealthSettings,
     /// Egress IPs.
     pub egress: EgressSettings,
+    /// The tunnel counters.
+    pub tunnels: TunnelSettings,
     /// The HTTP server.
     pub http: HttpSettings,
     /// Logs.
@@ -81,6 +85,7 @@ impl Default for Settings {
             control: ControlSettings::default(),
             grpc_health: GrpcHealthSettings::default(),
             egress: EgressSettings::default(),
+            tunnels: TunnelSettings::default(),
             http: HttpSettings::default(),
             log: LogSettings::default(),
         }
@@ -283,6 +288,7 @@ impl Validate for Settings {
         self.validate_beat()?;
         self.control.security()?;
         self.grpc_health.certificate()?;
+        self.tunnels.validate()?;
         self.validate_checks()
     }
 }

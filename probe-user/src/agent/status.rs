@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::checks::CheckState;
 use super::reflector::{Kind, View};
+use super::tunnels::TunnelStatus;
 use crate::kernel::{Attachment, Fence, Fenced, NotFenced};
 
 /// The agent as it stands.
@@ -27,6 +28,8 @@ pub(super) struct Status {
     pub(super) fence: Option<Fence>,
     /// The devices that need a fence, and whether they have one.
     pub(super) fenced: Vec<Result<Fenced, NotFenced>>,
+    /// What the tunnel counters have counted, and where.
+    pub(super) tunnels: TunnelStatus,
 }
 
 /// The status, shared.

@@ -1,5 +1,6 @@
 //! From plain types to what travels, and back.
 
+mod tunnels;
 mod witness;
 
 use std::collections::HashSet;
@@ -9,6 +10,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use probe_ebpf::maps::MAX_WITNESSES;
 
+pub(super) use tunnels::named;
 pub use witness::{AskReport, Duty, Heard, Question, Watched, WitnessReport};
 
 use super::proto;
@@ -147,6 +149,14 @@ pub enum Malformed {
         value: u32,
         /// What is accepted.
         range: &'static str,
+    },
+    /// An encapsulation that this version does not know.
+    #[error("tunnel to {address}: encapsulation {encapsulation} is not known")]
+    Encapsulation {
+        /// The tunnel's other end.
+        address: IpAddr,
+        /// What was received.
+        encapsulation: i32,
     },
     /// A field that has to be there is not.
     #[error("{field} is missing")]

@@ -4,11 +4,13 @@ use std::future::{Future, ready};
 
 use tonic::{Request, Response, Status};
 
+use super::message::named;
 use super::proto;
 use super::proto::agent_server::Agent;
 use super::proto::{ApplyReport, ApplyRequest, StatusRequest};
 use super::{AskReport, Duty, KeyPush, Malformed, Push, Question, Report, WitnessReport};
 use crate::logging::in_words;
+use crate::tunnels::{Named, TunnelReport};
 
 /// Why a node does not do what it was told.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +43,15 @@ pub trait Node: Send + Sync + 'static {
     /// are stored. Unless it says otherwise, a node is no witness.
     fn witness(&self, _duty: Duty) -> impl Future<Output = Result<WitnessReport, Refusal>> + Send {
         ready(Err(no_witness()))
+    }
+
+    /// What the node has counted of its tunnels, to these nodes and to others. Unless it says otherwise,
+    /// it counts none.
+    fn tunnels(
+        &self,
+        _nodes: Vec<Named>,
+    ) -> impl Future<Output = Result<TunnelReport, Refusal>> + Send {
+        ready(Ok(TunnelReport::default()))
     }
 
     /// Whether the node hears another one.
@@ -80,6 +91,14 @@ impl<N: Node> Agent for Service<N> {
 
     async fn status(&self, _: Request<StatusRequest>) -> Result<Response<ApplyReport>, Status> {
         Ok(Response::new(self.0.report().into()))
+    }
+
+    async fn tunnels(
+        &self,
+        request: Request<proto::TunnelsRequest>,
+    ) -> Result<Response<proto::TunnelsReport>, Status> {
+        let nodes = named(request.into_inner()).map_err(malformed)?;
+        Ok(Response::new(self.0.tunnels(nodes).await?.into()))
     }
 
     async fn witness(

@@ -11,7 +11,7 @@ use tracing::info;
 use super::Kernel;
 use super::cause::{self, is_before};
 use super::error::KernelError;
-use super::kernel_programs::{tcx, xdp};
+use super::kernel_programs::{classifier, xdp};
 use super::links::{self, LinkKind, PinnedLink};
 use super::mode::{AttachSetting, Choice, Mode, choices};
 use super::sys::{self, Hook};
@@ -84,7 +84,7 @@ impl Kernel {
             let wanted = link
                 .interface_index
                 .is_some_and(|index| indexes.contains(&index));
-            if !link.kind.is_fence() && !wanted {
+            if link.kind.is_reflector() && !wanted {
                 links::remove(&link.path)?;
                 removed.push(link);
             }
@@ -96,18 +96,18 @@ impl Kernel {
     /// that was cut short: it goes.
     fn present(&self, interface: &Interface) -> Result<Option<(PinnedLink, Mode)>, KernelError> {
         let links = links::remove_dead(self.layout.directory())?;
-        let mut here = links
-            .into_iter()
-            .filter(|link| !link.kind.is_fence() && link.interface_index == Some(interface.index));
+        let mut here = links.into_iter().filter(|link| {
+            link.kind.is_reflector() && link.interface_index == Some(interface.index)
+        });
         let first = here.next();
         for surplus in here {
             links::remove(&surplus.path)?;
         }
         Ok(first.map(|link| {
             let mode = match link.kind {
-                LinkKind::Tcx | LinkKind::Fence | LinkKind::FenceIp => Mode::Tcx,
                 LinkKind::Xdp if interface.xdp.is_some_and(|xdp| xdp.native) => Mode::Native,
                 LinkKind::Xdp => Mode::Generic,
+                _ => Mode::Tcx,
             };
             (link, mode)
         }))
@@ -145,7 +145,10 @@ impl Kernel {
         let (program, hook) = match mode {
             Mode::Native => (xdp(&mut self.programs)?.fd(), Hook::XDP_NATIVE),
             Mode::Generic => (xdp(&mut self.programs)?.fd(), Hook::XDP_GENERIC),
-            Mode::Tcx => (tcx(&mut self.programs)?.fd(), Hook::TCX_INGRESS),
+            Mode::Tcx => (
+                classifier(&mut self.programs, mode.kind().program())?.fd(),
+                Hook::TCX_INGRESS,
+            ),
         };
         let program = program.map_err(|source| KernelError::Program {
             action: "attach",

@@ -45,6 +45,16 @@ impl fmt::Display for MapShape {
 /// Why the kernel side is not in place.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
+    /// No program can read the packets of an interface.
+    #[error(
+        "packets on {interface} begin with a header of type {link_type}, behind which nothing can look"
+    )]
+    UnknownHeader {
+        /// The interface.
+        interface: String,
+        /// What they begin with: ARPHRD_* of `linux/if_arp.h`.
+        link_type: u16,
+    },
     /// The build had no kernel programs to embed.
     #[error(
         "this agent was built without the kernel programs: build it with `cargo xtask build`, or \

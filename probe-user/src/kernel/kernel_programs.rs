@@ -10,15 +10,28 @@ use log::Log;
 use serde::Deserialize;
 
 use super::error::KernelError;
-use super::maps::SPECS;
+use super::maps::{self, SPECS, TUNNEL_PEERS};
 
 pub(super) const REFLECT_XDP: &str = "reflect_xdp";
 pub(super) const REFLECT_TCX: &str = "reflect_tcx";
 pub(super) const FENCE: &str = "fence";
 pub(super) const FENCE_IP: &str = "fence_ip";
-/// The fence, for devices with Ethernet headers and without.
-pub(super) const FENCES: [&str; 2] = [FENCE, FENCE_IP];
-const PROGRAMS: [&str; 4] = [REFLECT_XDP, REFLECT_TCX, FENCE, FENCE_IP];
+pub(super) const TUNNEL_IN: &str = "tunnel_in";
+pub(super) const TUNNEL_IN_IP: &str = "tunnel_in_ip";
+pub(super) const TUNNEL_OUT: &str = "tunnel_out";
+pub(super) const TUNNEL_OUT_IP: &str = "tunnel_out_ip";
+const CLASSIFIERS: [&str; 7] = [
+    REFLECT_TCX,
+    FENCE,
+    FENCE_IP,
+    TUNNEL_IN,
+    TUNNEL_IN_IP,
+    TUNNEL_OUT,
+    TUNNEL_OUT_IP,
+];
+
+/// The switch of the tunnel counters in the reflector's XDP program.
+const COUNT_TUNNELS: &str = "COUNT_TUNNELS";
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pulsepath.o"));
 
@@ -47,16 +60,26 @@ pub enum KernelLogLevel {
     Trace,
 }
 
+/// What is settled when the programs are loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// Which log lines they make.
+    pub log: KernelLogLevel,
+    /// Of how many peers tunnels are counted at most; `None`: of none.
+    pub tunnel_peers: Option<u32>,
+}
+
 /// The kernel programs' log lines, handed on to the `log` crate.
 pub type KernelLog = EbpfLogger<&'static dyn Log>;
 
 /// Loads the maps, or those that are pinned in `directory`, and the programs.
-pub(super) fn load(directory: &Path, log: KernelLogLevel) -> Result<Ebpf, KernelError> {
-    let mut programs = load_maps(directory, log)?;
+pub(super) fn load(directory: &Path, options: LoadOptions) -> Result<Ebpf, KernelError> {
+    maps::make_room_for_peers(directory, options.tunnel_peers)?;
+    let mut programs = load_maps(directory, options)?;
     xdp(&mut programs)?
         .load()
         .map_err(KernelError::load_program(REFLECT_XDP))?;
-    for name in [REFLECT_TCX, FENCE, FENCE_IP] {
+    for name in CLASSIFIERS {
         load_classifier(&mut programs, name)?;
     }
     Ok(programs)
@@ -65,18 +88,21 @@ pub(super) fn load(directory: &Path, log: KernelLogLevel) -> Result<Ebpf, Kernel
 /// Loads a second copy of one of the classifiers, on the maps that are pinned in `directory`.
 pub(super) fn load_copy(
     directory: &Path,
-    log: KernelLogLevel,
+    options: LoadOptions,
     name: &'static str,
 ) -> Result<Ebpf, KernelError> {
-    let mut programs = load_maps(directory, log)?;
+    let mut programs = load_maps(directory, options)?;
     load_classifier(&mut programs, name)?;
     Ok(programs)
 }
 
-fn load_maps(directory: &Path, log: KernelLogLevel) -> Result<Ebpf, KernelError> {
-    let level = log as u8;
+fn load_maps(directory: &Path, options: LoadOptions) -> Result<Ebpf, KernelError> {
+    let level = options.log as u8;
+    let count_tunnels = u8::from(options.tunnel_peers.is_some());
     let mut loader = EbpfLoader::new();
     loader.override_global(aya_log::LEVEL, &level, false);
+    loader.override_global(COUNT_TUNNELS, &count_tunnels, true);
+    loader.map_max_entries(TUNNEL_PEERS, maps::peers_held(options.tunnel_peers));
     for spec in &SPECS {
         loader.map_pin_path(spec.name, directory.join(spec.name));
     }
@@ -91,7 +117,7 @@ fn load_classifier(programs: &mut Ebpf, name: &'static str) -> Result<(), Kernel
 
 /// Pins the programs, in place of those that an earlier agent pinned.
 pub(super) fn pin(programs: &mut Ebpf, directory: &Path) -> Result<(), KernelError> {
-    for name in PROGRAMS {
+    for name in CLASSIFIERS.into_iter().chain([REFLECT_XDP]) {
         pin_at(programs, name, &directory.join(name))?;
     }
     Ok(())
@@ -128,10 +154,6 @@ pub(super) fn take_log(programs: &mut Ebpf) -> Option<KernelLog> {
 
 pub(super) fn xdp(programs: &mut Ebpf) -> Result<&mut Xdp, KernelError> {
     find(programs, REFLECT_XDP)
-}
-
-pub(super) fn tcx(programs: &mut Ebpf) -> Result<&mut SchedClassifier, KernelError> {
-    classifier(programs, REFLECT_TCX)
 }
 
 pub(super) fn classifier<'a>(

@@ -9,15 +9,37 @@ use aya::programs::ProgramError;
 use aya::programs::links::{FdLink, LinkError, PinnedLink as AyaPinnedLink};
 use aya::programs::tc::SchedClassifierLink;
 use aya::programs::xdp::XdpLink;
-use probe_ebpf::fence::LinkLayer;
+use probe_ebpf::tunnel::{Direction, LinkLayer};
 
 use super::error::KernelError;
-use super::kernel_programs::{self, FENCE, FENCE_IP, REFLECT_TCX, REFLECT_XDP};
+use super::kernel_programs::{
+    self, FENCE, FENCE_IP, REFLECT_TCX, REFLECT_XDP, TUNNEL_IN, TUNNEL_IN_IP, TUNNEL_OUT,
+    TUNNEL_OUT_IP,
+};
 use super::sys;
+use crate::interfaces::Interface;
 
 const PREFIX: &str = "link_";
+/// What a pin's name ends with while its link takes over from the one of the same name without.
+pub(super) const TAKING_OVER: &str = "_new";
 
-/// Which hook a link is on.
+/// Values of `linux/if_arp.h`: devices whose packets begin with an Ethernet header, and those whose
+/// packets begin with IP.
+const WITH_ETHERNET: [u16; 2] = [1, 772];
+const WITHOUT_HEADER: [u16; 6] = [65534, 519, 768, 769, 776, 512];
+
+/// What comes first in a device's packets; `None`: something that no program of ours can read.
+pub(super) fn link_layer(device: &Interface) -> Option<LinkLayer> {
+    if WITH_ETHERNET.contains(&device.link_type) {
+        Some(LinkLayer::Ethernet)
+    } else if WITHOUT_HEADER.contains(&device.link_type) {
+        Some(LinkLayer::None)
+    } else {
+        None
+    }
+}
+
+/// Which hook a link is on, and what for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
     /// XDP, native or generic.
@@ -28,9 +50,28 @@ pub enum LinkKind {
     Fence,
     /// The fence on TCX egress, of a device without.
     FenceIp,
+    /// The tunnel counter on TCX ingress, of a device with Ethernet headers.
+    TunnelIn,
+    /// The same of a device without.
+    TunnelInIp,
+    /// The tunnel counter on TCX egress, of a device with Ethernet headers.
+    TunnelOut,
+    /// The same of a device without.
+    TunnelOutIp,
 }
 
 impl LinkKind {
+    /// All that may be TCX links.
+    const ON_TCX: [Self; 7] = [
+        Self::Tcx,
+        Self::Fence,
+        Self::FenceIp,
+        Self::TunnelIn,
+        Self::TunnelInIp,
+        Self::TunnelOut,
+        Self::TunnelOutIp,
+    ];
+
     pub(super) const fn fence(link: LinkLayer) -> Self {
         match link {
             LinkLayer::Ethernet => Self::Fence,
@@ -38,17 +79,40 @@ impl LinkKind {
         }
     }
 
-    /// Whether it is a fence's and not a reflector's.
+    pub(super) const fn tunnel(link: LinkLayer, direction: Direction) -> Self {
+        match (link, direction) {
+            (LinkLayer::Ethernet, Direction::Received) => Self::TunnelIn,
+            (LinkLayer::None, Direction::Received) => Self::TunnelInIp,
+            (LinkLayer::Ethernet, Direction::Sent) => Self::TunnelOut,
+            (LinkLayer::None, Direction::Sent) => Self::TunnelOutIp,
+        }
+    }
+
+    /// Whether it is a reflector's.
+    pub const fn is_reflector(self) -> bool {
+        matches!(self, Self::Xdp | Self::Tcx)
+    }
+
+    /// Whether it is a fence's.
     pub const fn is_fence(self) -> bool {
         matches!(self, Self::Fence | Self::FenceIp)
     }
 
-    const fn suffix(self) -> &'static str {
+    /// Which way the packets go that it counts, if it is a tunnel counter's.
+    pub const fn counts(self) -> Option<Direction> {
+        match self {
+            Self::TunnelIn | Self::TunnelInIp => Some(Direction::Received),
+            Self::TunnelOut | Self::TunnelOutIp => Some(Direction::Sent),
+            Self::Xdp | Self::Tcx | Self::Fence | Self::FenceIp => None,
+        }
+    }
+
+    /// The end of its pin's name.
+    pub(super) const fn suffix(self) -> &'static str {
         match self {
             Self::Xdp => "xdp",
             Self::Tcx => "tcx",
-            Self::Fence => "fence",
-            Self::FenceIp => "fence_ip",
+            _ => self.program(),
         }
     }
 
@@ -58,21 +122,31 @@ impl LinkKind {
             Self::Tcx => REFLECT_TCX,
             Self::Fence => FENCE,
             Self::FenceIp => FENCE_IP,
+            Self::TunnelIn => TUNNEL_IN,
+            Self::TunnelInIp => TUNNEL_IN_IP,
+            Self::TunnelOut => TUNNEL_OUT,
+            Self::TunnelOutIp => TUNNEL_OUT_IP,
         }
     }
 
-    /// What a link is by its kind and the program that its pin's name tells.
+    /// What a clsact filter is, by the end of its pin's name.
+    pub(super) fn of_filter(suffix: &str) -> Option<Self> {
+        Self::ON_TCX
+            .into_iter()
+            .find(|kind| !kind.is_reflector() && kind.suffix() == suffix)
+    }
+
+    /// What a link is by its type and its pin's name.
     fn of(info: &sys::LinkInfo, path: &Path) -> Option<Self> {
         match info.link_type {
             sys::LINK_TYPE_XDP => Some(Self::Xdp),
-            sys::LINK_TYPE_TCX if info.is_ingress() => Some(Self::Tcx),
             sys::LINK_TYPE_TCX => {
                 let name = path.file_name()?.to_str()?;
-                Some(if name.contains(Self::FenceIp.suffix()) {
-                    Self::FenceIp
-                } else {
-                    Self::Fence
-                })
+                let name = name.strip_suffix(TAKING_OVER).unwrap_or(name);
+                let (_, suffix) = name.strip_prefix(PREFIX)?.split_once('_')?;
+                Self::ON_TCX
+                    .into_iter()
+                    .find(|kind| kind.suffix() == suffix)
             }
             _ => None,
         }
@@ -184,7 +258,7 @@ pub(super) fn replace_program(programs: &mut Ebpf, link: &PinnedLink) -> Result<
             let id = xdp.attach_to_link(opened).map_err(failed)?;
             drop_descriptor(xdp.take_link(id)).map_err(failed)
         }
-        LinkKind::Tcx | LinkKind::Fence | LinkKind::FenceIp => {
+        _ => {
             let opened = SchedClassifierLink::try_from(opened).map_err(link_failed)?;
             let classifier = kernel_programs::classifier(programs, program)?;
             let id = classifier.attach_to_link(opened).map_err(failed)?;

@@ -1,5 +1,6 @@
 //! The pinned maps, with their types.
 
+use std::fs;
 use std::path::Path;
 
 use aya::maps::{Array, HashMap, Map, MapData, MapError, MapInfo, MapType, PerCpuArray};
@@ -7,7 +8,8 @@ use probe_ebpf::fence::FenceOutcome;
 use probe_ebpf::maps::{
     AgentBeat, Assignment, EgressGuard, EgressIp, FenceStat, KEY_SLOTS, MAX_EGRESS_IPS,
     MAX_PROBERS, MAX_WATCHED, MAX_WITNESSES, NodeLease, ProbeConfig, ProbeKey, ProberKey,
-    ProberSeen, ReflectStat, StoredFloor, WatchedNode, Witness, WitnessId,
+    ProberSeen, ReflectStat, StoredFloor, TunnelConfig, TunnelKey, TunnelPeer, WatchedNode,
+    Witness, WitnessId,
 };
 use probe_ebpf::outcome::Outcome;
 
@@ -26,6 +28,8 @@ pub(super) const NODE_LEASE: &str = "NODE_LEASE";
 pub(super) const EGRESS_IPS: &str = "EGRESS_IPS";
 pub(super) const FENCE_STATS: &str = "FENCE_STATS";
 pub(super) const REFLECT_STATS: &str = "REFLECT_STATS";
+pub(super) const TUNNEL_CONFIG: &str = "TUNNEL_CONFIG";
+pub(super) const TUNNEL_PEERS: &str = "TUNNEL_PEERS";
 const PROBERS: &str = "PROBERS";
 
 /// A map that this layout version has.
@@ -35,7 +39,7 @@ pub(super) struct MapSpec {
 }
 
 /// Every map of this layout version.
-pub(super) const SPECS: [MapSpec; 11] = [
+pub(super) const SPECS: [MapSpec; 13] = [
     array::<ProbeConfig>(PROBE_CONFIG, 1),
     array::<ProbeKey>(PROBE_KEYS, KEY_SLOTS),
     array::<AgentBeat>(AGENT_BEAT, 1),
@@ -47,7 +51,13 @@ pub(super) const SPECS: [MapSpec; 11] = [
     spec::<u32, FenceStat>(FENCE_STATS, MapType::PerCpuArray, FenceOutcome::COUNT),
     spec::<u32, ReflectStat>(REFLECT_STATS, MapType::PerCpuArray, Outcome::COUNT),
     spec::<ProberKey, ProberSeen>(PROBERS, MapType::LruHash, MAX_PROBERS),
+    array::<TunnelConfig>(TUNNEL_CONFIG, 1),
+    // Its number of entries is configured.
+    spec::<TunnelKey, TunnelPeer>(TUNNEL_PEERS, MapType::LruPerCpuHash, ANY_NUMBER),
 ];
+
+/// Stands for a number of entries that is chosen when the map is made.
+const ANY_NUMBER: usize = 0;
 
 const fn array<V>(name: &'static str, entries: usize) -> MapSpec {
     spec::<u32, V>(name, MapType::Array, entries)
@@ -72,13 +82,34 @@ pub(super) fn check_pinned(directory: &Path) -> Result<(), KernelError> {
             continue;
         }
         let pinned = shape(&path, spec.name)?;
-        if pinned != spec.shape {
+        let mut expected = spec.shape;
+        if expected.max_entries == ANY_NUMBER as u32 {
+            expected.max_entries = pinned.max_entries;
+        }
+        if pinned != expected {
             return Err(KernelError::MapMismatch {
                 path,
                 pinned,
-                expected: spec.shape,
+                expected,
             });
         }
+    }
+    Ok(())
+}
+
+/// How many entries `TUNNEL_PEERS` has. A map cannot have none.
+pub(super) fn peers_held(tunnel_peers: Option<u32>) -> u32 {
+    tunnel_peers.unwrap_or(1).max(1)
+}
+
+/// Forgets a pinned `TUNNEL_PEERS` of another number of entries: the next one begins from zero.
+pub(super) fn make_room_for_peers(
+    directory: &Path,
+    tunnel_peers: Option<u32>,
+) -> Result<(), KernelError> {
+    let path = directory.join(TUNNEL_PEERS);
+    if path.exists() && shape(&path, TUNNEL_PEERS)?.max_entries != peers_held(tunnel_peers) {
+        fs::remove_file(&path).map_err(KernelError::file("remove", &path))?;
     }
     Ok(())
 }
@@ -222,7 +253,11 @@ where
         .map_err(KernelError::map("open", name))
 }
 
-fn get<T>(map: &Array<MapData, Value<T>>, name: &'static str, index: u32) -> Result<T, KernelError>
+pub(super) fn get<T>(
+    map: &Array<MapData, Value<T>>,
+    name: &'static str,
+    index: u32,
+) -> Result<T, KernelError>
 where
     Value<T>: aya::Pod,
 {

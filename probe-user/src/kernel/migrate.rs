@@ -8,8 +8,8 @@ use aya::Ebpf;
 use aya::maps::{MapData, MapError, MapInfo, MapType};
 use tracing::info;
 
+use super::clsact;
 use super::error::KernelError;
-use super::fence::clsact;
 use super::links;
 use super::maps::{
     AGENT_BEAT, ASSIGNMENT, EGRESS_IPS, Maps, NODE_LEASE, PROBE_CONFIG, PROBE_KEYS, WITNESS_MEMORY,

@@ -5,13 +5,14 @@
 //! [`Maps`] reads and writes the maps, also without a [`Kernel`]. Below `pin_dir` everything
 //! lies in one directory per layout version; only the process that holds its lock changes it.
 //! [`Fence`] is the same for the addresses that the fence guards, [`WitnessMemory`] for what this node
-//! must not forget as a witness.
+//! must not forget as a witness, [`Tunnels`] for what the tunnel counters have counted.
 //!
 //! Its unsafe code is in `sys` and `value`. It does not know
 //! of netlink, sockets or tasks.
 
 mod attach;
 mod cause;
+mod clsact;
 mod error;
 mod fence;
 mod kernel_programs;
@@ -26,6 +27,7 @@ mod preflight;
 mod removal;
 mod stats;
 mod sys;
+mod tunnels;
 mod value;
 
 use std::path::Path;
@@ -34,16 +36,17 @@ use aya::Ebpf;
 
 pub use attach::Attachment;
 pub use error::{KernelError, MapShape};
-pub use fence::{Fence, FenceHook, FenceSetting, Fenced, NotFenced};
-pub use kernel_programs::{KernelLog, KernelLogLevel, is_built_in};
+pub use fence::{Fence, FenceHook, Fenced, NotFenced};
+pub use kernel_programs::{KernelLog, KernelLogLevel, LoadOptions, is_built_in};
 pub use layout::version_directory;
 pub use lease::WitnessSet;
 pub use links::{LinkKind, PinnedLink, scan as scan_links};
 pub use maps::Maps;
 pub use memory::{Stored, WitnessMemory};
-pub use mode::{AttachSetting, Choice, Mode, choices};
+pub use mode::{AttachSetting, Choice, Mode, TcSetting, choices};
 pub use removal::{Removal, Removed};
 pub use stats::Counter;
+pub use tunnels::{Counted, NotCounted, Peer, Traffic, TunnelHook, Tunnels};
 
 use layout::Layout;
 
@@ -52,7 +55,7 @@ pub struct Kernel {
     layout: Layout,
     programs: Ebpf,
     maps: Maps,
-    log: KernelLogLevel,
+    options: LoadOptions,
 }
 
 impl Kernel {
@@ -61,12 +64,12 @@ impl Kernel {
     ///
     /// Nothing that is attached changes yet: configure the maps first, then call
     /// [`Self::replace_programs`].
-    pub fn open(pin_dir: &Path, log: KernelLogLevel) -> Result<Self, KernelError> {
+    pub fn open(pin_dir: &Path, options: LoadOptions) -> Result<Self, KernelError> {
         preflight::check(pin_dir)?;
         let layout = Layout::lock(pin_dir)?;
         let older = layout.older_versions()?;
         maps::check_pinned(layout.directory())?;
-        let programs = kernel_programs::load(layout.directory(), log)?;
+        let programs = kernel_programs::load(layout.directory(), options)?;
         let mut maps = Maps::open(layout.directory())?;
         // The newest of them knows best; once it is carried over, the others are left alone.
         for directory in older.iter().rev() {
@@ -79,7 +82,7 @@ impl Kernel {
             layout,
             programs,
             maps,
-            log,
+            options,
         };
         kernel_programs::pin(&mut kernel.programs, kernel.layout.directory())?;
         Ok(kernel)
@@ -107,7 +110,7 @@ impl Kernel {
 
     /// The programs' log lines, once; `None` if they make none.
     pub fn take_log(&mut self) -> Option<KernelLog> {
-        match self.log {
+        match self.options.log {
             KernelLogLevel::Off => None,
             _ => kernel_programs::take_log(&mut self.programs),
         }
@@ -126,7 +129,7 @@ impl Kernel {
             links::replace_program(&mut self.programs, link)?;
         }
         let directory = self.layout.directory();
-        let filters = fence::clsact::adopt(&mut self.programs, directory, directory)?;
+        let filters = clsact::adopt(&mut self.programs, directory, directory)?;
         Ok(links.len() + filters)
     }
 }

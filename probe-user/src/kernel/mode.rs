@@ -21,6 +21,19 @@ pub enum AttachSetting {
     Tcx,
 }
 
+/// What the settings `egress.fence` and `tunnels.hook` ask for.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum TcSetting {
+    /// TCX, or a clsact filter where the kernel does not have TCX.
+    #[default]
+    Auto,
+    /// TCX or nothing.
+    Tcx,
+    /// A clsact filter or nothing.
+    Clsact,
+}
+
 /// How a program is attached.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq, Hash)]
 #[serde(rename_all = "lowercase")]

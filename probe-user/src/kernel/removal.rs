@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::Flock;
 
 use super::error::KernelError;
-use super::fence::clsact;
-use super::{layout, links, preflight};
+use super::{clsact, layout, links, preflight};
 
 /// What has been removed.
 #[derive(Debug, Default)]

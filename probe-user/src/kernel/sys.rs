@@ -16,6 +16,7 @@ use nix::libc;
 const BPF_MAP_LOOKUP_ELEM: libc::c_long = 1;
 const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
 const BPF_MAP_GET_NEXT_KEY: libc::c_long = 4;
+const BPF_MAP_LOOKUP_BATCH: libc::c_long = 24;
 const BPF_OBJ_PIN: libc::c_long = 6;
 const BPF_OBJ_GET: libc::c_long = 7;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
@@ -37,14 +38,6 @@ pub(super) struct LinkInfo {
     pad: u32,
     /// 0 once the interface is gone.
     pub(super) interface_index: u32,
-    attach_type: u32,
-}
-
-impl LinkInfo {
-    /// Whether a TCX link is on ingress.
-    pub(super) const fn is_ingress(&self) -> bool {
-        self.attach_type == BPF_TCX_INGRESS
-    }
 }
 
 /// Of `enum bpf_attach_type`.
@@ -57,6 +50,8 @@ const BPF_TCX_EGRESS: u32 = 47;
 pub(super) struct Hook {
     attach_type: u32,
     flags: u32,
+    /// Id of the link that it comes behind, if `flags` say so.
+    relative: u32,
 }
 
 impl Hook {
@@ -64,22 +59,35 @@ impl Hook {
     pub(super) const XDP_GENERIC: Self = Self {
         attach_type: BPF_XDP,
         flags: 1 << 1,
+        relative: 0,
     };
     /// XDP in the driver (XDP_FLAGS_DRV_MODE).
     pub(super) const XDP_NATIVE: Self = Self {
         attach_type: BPF_XDP,
         flags: 1 << 2,
+        relative: 0,
     };
     /// TCX ingress, before all others (BPF_F_BEFORE).
     pub(super) const TCX_INGRESS: Self = Self {
         attach_type: BPF_TCX_INGRESS,
         flags: 1 << 3,
+        relative: 0,
     };
     /// TCX egress, before all others (BPF_F_BEFORE).
     pub(super) const TCX_EGRESS: Self = Self {
         attach_type: BPF_TCX_EGRESS,
         flags: 1 << 3,
+        relative: 0,
     };
+
+    /// TCX egress, right behind the link of this id (BPF_F_AFTER, BPF_F_ID, BPF_F_LINK).
+    pub(super) const fn tcx_egress_behind(link_id: u32) -> Self {
+        Self {
+            attach_type: BPF_TCX_EGRESS,
+            flags: 1 << 4 | 1 << 5 | 1 << 13,
+            relative: link_id,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -131,6 +139,7 @@ pub(super) fn attach(
         interface_index,
         attach_type: hook.attach_type,
         flags: hook.flags,
+        relative: hook.relative,
         ..LinkCreate::default()
     };
     // SAFETY: `create` is the layout of bpf_attr for this command.
@@ -328,6 +337,69 @@ pub(super) fn keys(map: &MapData) -> io::Result<Vec<Vec<u8>>> {
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(keys),
             Err(error) => return Err(error),
         }
+    }
+}
+
+#[derive(Default)]
+#[repr(C)]
+struct Batch {
+    from: u64,
+    to: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    descriptor: u32,
+    element_flags: u64,
+    flags: u64,
+}
+
+/// Entries that are read at once, to begin with. A bucket of a hash must fit.
+const BATCH: usize = 512;
+
+/// Hands every entry of a hash to `each`: its key, and `value_size` bytes of values. What changes
+/// meanwhile may be missed; reading ends all the same, unlike going from key to key.
+pub(super) fn read_entries(
+    map: &MapData,
+    value_size: usize,
+    mut each: impl FnMut(&[u8], &[u8]),
+) -> io::Result<()> {
+    let (key_size, _) = sizes(map)?;
+    let (mut from, mut to) = (0_u32, 0_u32);
+    let mut room = BATCH;
+    let mut is_first = true;
+    loop {
+        let (mut keys, mut values) = (vec![0_u8; room * key_size], vec![0_u8; room * value_size]);
+        let mut batch = Batch {
+            from: if is_first { 0 } else { &raw mut from as u64 },
+            to: &raw mut to as u64,
+            keys: keys.as_mut_ptr() as u64,
+            values: values.as_mut_ptr() as u64,
+            count: room as u32,
+            descriptor: map.fd().as_fd().as_raw_fd() as u32,
+            ..Batch::default()
+        };
+        // SAFETY: `batch` is the layout of bpf_attr for this command; keys and values have room for
+        // `count` of the map's, and a place in a hash is a number of four bytes.
+        let result = unsafe { bpf(BPF_MAP_LOOKUP_BATCH, &mut batch) };
+        let is_last = match result {
+            Ok(_) => false,
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => true,
+            // Not even one bucket fits.
+            Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => {
+                room *= 2;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let keys = keys.chunks_exact(key_size);
+        let values = values.chunks_exact(value_size);
+        for (key, value) in keys.zip(values).take(batch.count as usize) {
+            each(key, value);
+        }
+        if is_last {
+            return Ok(());
+        }
+        (from, is_first) = (to, false);
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aya::Ebpf;
 use aya::programs::tc::{TcAttachOptions, TcAttachType};
 use aya::programs::{LinkOrder, SchedClassifier};
-use probe_user::kernel::{FenceHook, FenceSetting};
+use probe_user::kernel::{FenceHook, TcSetting};
 
 use crate::keeper::Keeper;
 use crate::scene::{OWN, Scene};
@@ -39,12 +39,12 @@ fn a_program_that_was_put_ahead_is_noticed_and_loses_its_place() {
     assert!(not_fenced.reason.contains("`accept`"), "{not_fenced}");
 
     let mut kernel = scene.kernel();
-    let fenced = scene.put(&mut kernel, "eth0", FenceSetting::Auto).unwrap();
+    let fenced = scene.put(&mut kernel, "eth0", TcSetting::Auto).unwrap();
     let displaced_by = fenced.displaced_by.unwrap();
     assert!(displaced_by.contains("`accept`"), "{displaced_by}");
     assert!(!scene.answers(OWN));
     assert!(scene.status()[0].is_ok());
-    let again = scene.put(&mut kernel, "eth0", FenceSetting::Auto).unwrap();
+    let again = scene.put(&mut kernel, "eth0", TcSetting::Auto).unwrap();
     assert_eq!(again.displaced_by, None, "nothing to do any more");
     assert_eq!(scene.status().len(), 1, "and one fence only");
 }
@@ -60,7 +60,7 @@ fn a_fence_that_was_killed_while_it_moved_to_the_head_ends_there() {
     fs::rename(&link, &new).unwrap();
     assert!(scene.status()[0].is_ok());
     let mut kernel = scene.kernel();
-    scene.put(&mut kernel, "eth0", FenceSetting::Auto).unwrap();
+    scene.put(&mut kernel, "eth0", TcSetting::Auto).unwrap();
     assert!(link.exists() && !new.exists());
     assert!(!scene.answers(OWN));
 }
@@ -92,9 +92,7 @@ fn without_tcx_a_filter_is_the_fence() {
     scene.maps().set_lease_limit(60_000).unwrap();
     assert!(scene.answers(OWN), "not fenced yet");
     let mut kernel = scene.kernel();
-    let fenced = scene
-        .put(&mut kernel, "eth0", FenceSetting::Clsact)
-        .unwrap();
+    let fenced = scene.put(&mut kernel, "eth0", TcSetting::Clsact).unwrap();
     assert_eq!(fenced.hook, FenceHook::Clsact);
     drop(kernel);
     assert!(!scene.answers(OWN), "and it outlives its maker");
@@ -113,9 +111,9 @@ fn tcx_takes_over_from_a_filter() {
     let scene = Scene::new("takeover", LIMIT);
     let mut kernel = scene.kernel();
     for (setting, hook) in [
-        (FenceSetting::Clsact, FenceHook::Clsact),
-        (FenceSetting::Auto, FenceHook::Tcx),
-        (FenceSetting::Clsact, FenceHook::Clsact),
+        (TcSetting::Clsact, FenceHook::Clsact),
+        (TcSetting::Auto, FenceHook::Tcx),
+        (TcSetting::Clsact, FenceHook::Clsact),
     ] {
         let fenced = scene.put(&mut kernel, "eth0", setting).unwrap();
         assert_eq!(fenced.hook, hook);
@@ -130,7 +128,7 @@ fn a_program_ahead_of_a_filter_is_told() {
     let _intruder = intruder(&scene);
     let mut kernel = scene.kernel();
     let not_fenced = scene
-        .put(&mut kernel, "eth0", FenceSetting::Clsact)
+        .put(&mut kernel, "eth0", TcSetting::Clsact)
         .unwrap_err();
     assert!(not_fenced.reason.contains("`accept`"), "{not_fenced}");
 }

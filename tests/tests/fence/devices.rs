@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
 use probe_ebpf::fence::FenceOutcome;
-use probe_user::kernel::FenceSetting;
+use probe_user::kernel::TcSetting;
 
 use crate::scene::{OWN, Scene};
 
@@ -35,7 +35,7 @@ fn a_device_without_ethernet_is_fenced() {
         )
         .unwrap();
     let mut kernel = scene.kernel();
-    let fenced = scene.put_on(&mut kernel, "tun0", NO_HEADER, FenceSetting::Auto);
+    let fenced = scene.put_on(&mut kernel, "tun0", NO_HEADER, TcSetting::Auto);
     fenced.unwrap();
     let before = scene.counted(FenceOutcome::NoLeaseIpv4);
     send(&scene, Ipv4Addr::new(10, 50, 0, 1));
@@ -47,7 +47,7 @@ fn a_device_without_ethernet_is_fenced() {
 fn a_device_that_the_fence_cannot_look_into_is_told() {
     let scene = Scene::unfenced("infiniband");
     let mut kernel = scene.kernel();
-    let refused = scene.put_on(&mut kernel, "eth0", INFINIBAND, FenceSetting::Auto);
+    let refused = scene.put_on(&mut kernel, "eth0", INFINIBAND, TcSetting::Auto);
     assert!(refused.unwrap_err().reason.contains("type 32"));
     assert_eq!(scene.status(), []);
 }
@@ -60,14 +60,14 @@ fn a_device_that_came_back_is_fenced_again() {
         .ip("link add up2 type veth peer name up2peer")
         .unwrap();
     let mut kernel = scene.kernel();
-    let first = scene.put(&mut kernel, "up2", FenceSetting::Auto).unwrap();
+    let first = scene.put(&mut kernel, "up2", TcSetting::Auto).unwrap();
     assert_eq!(scene.status().len(), 2);
     netns.ip("link delete up2").unwrap();
     assert_eq!(scene.status().len(), 1, "it took its fence along");
     netns
         .ip("link add up2 type veth peer name up2peer")
         .unwrap();
-    let second = scene.put(&mut kernel, "up2", FenceSetting::Auto).unwrap();
+    let second = scene.put(&mut kernel, "up2", TcSetting::Auto).unwrap();
     assert_ne!(first.interface_index, second.interface_index);
     assert_eq!(scene.status().len(), 2);
 }
@@ -80,7 +80,7 @@ fn a_device_that_is_no_uplink_any_more_loses_its_fence() {
         .ip("link add up2 type veth peer name up2peer")
         .unwrap();
     let mut kernel = scene.kernel();
-    scene.put(&mut kernel, "up2", FenceSetting::Clsact).unwrap();
+    scene.put(&mut kernel, "up2", TcSetting::Clsact).unwrap();
     let eth0 = scene.index("eth0");
     let unfence = || kernel.unfence_others(&[eth0]);
     let removed = scene.netns().enter(unfence).unwrap().unwrap();
@@ -96,7 +96,7 @@ fn a_device_that_is_no_uplink_any_more_loses_its_fence() {
 
 #[test]
 fn detaching_removes_the_fence() {
-    for setting in [FenceSetting::Tcx, FenceSetting::Clsact] {
+    for setting in [TcSetting::Tcx, TcSetting::Clsact] {
         let scene = Scene::new("detach", LIMIT);
         let mut kernel = scene.kernel();
         scene.put(&mut kernel, "eth0", setting).unwrap();

@@ -10,7 +10,7 @@ use probe_ebpf::fence::FenceOutcome;
 use probe_ebpf::maps::Guard;
 use probe_user::interfaces::Interface;
 use probe_user::kernel::{
-    Fence, FenceSetting, Fenced, Kernel, KernelLogLevel, Maps, NotFenced, version_directory,
+    Fence, Fenced, Kernel, LoadOptions, Maps, NotFenced, TcSetting, version_directory,
 };
 use pulsepath_tests::{Cluster, Netns, Node, eventually, run};
 
@@ -45,7 +45,7 @@ impl Scene {
         let limit = u32::try_from(lease_limit.as_millis()).unwrap();
         scene.maps().set_lease_limit(limit).unwrap();
         let mut kernel = scene.kernel();
-        scene.put(&mut kernel, "eth0", FenceSetting::Auto).unwrap();
+        scene.put(&mut kernel, "eth0", TcSetting::Auto).unwrap();
         scene
     }
 
@@ -84,7 +84,7 @@ impl Scene {
 
     /// What an agent that starts now takes over.
     pub(crate) fn kernel(&self) -> Kernel {
-        Kernel::open(self.node().pin_dir(), KernelLogLevel::Off).unwrap()
+        Kernel::open(self.node().pin_dir(), LoadOptions::default()).unwrap()
     }
 
     pub(crate) fn maps(&self) -> Maps {
@@ -100,7 +100,7 @@ impl Scene {
         &self,
         kernel: &mut Kernel,
         device: &str,
-        setting: FenceSetting,
+        setting: TcSetting,
     ) -> Result<Fenced, NotFenced> {
         self.put_on(kernel, device, ETHERNET, setting)
     }
@@ -111,7 +111,7 @@ impl Scene {
         kernel: &mut Kernel,
         device: &str,
         link_type: u16,
-        setting: FenceSetting,
+        setting: TcSetting,
     ) -> Result<Fenced, NotFenced> {
         let interface = Interface {
             index: self.index(device),

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use probe_ebpf::maps::Guard;
-use probe_user::kernel::FenceSetting;
+use probe_user::kernel::TcSetting;
 
 use crate::keeper::Keeper;
 use crate::scene::{OWN, STALE, Scene};
@@ -27,7 +27,7 @@ fn twenty_upgrades_drop_nothing_that_may_leave_and_let_nothing_else_through() {
             .enter(|| kernel.replace_programs())
             .unwrap()
             .unwrap();
-        scene.put(&mut kernel, "eth0", FenceSetting::Auto).unwrap();
+        scene.put(&mut kernel, "eth0", TcSetting::Auto).unwrap();
     }
     own.wait_for(100);
     assert_ne!(program(&scene), before, "the program was replaced");
@@ -77,7 +77,7 @@ fn an_older_layout_keeps_its_guards_and_its_lease() {
     assert_eq!(scene.maps().assignment().unwrap(), before.1);
     assert_eq!(scene.maps().lease().unwrap(), before.0);
     assert!(before.0.is_held(boot_now()));
-    let fenced = scene.put(&mut kernel, "eth0", FenceSetting::Auto).unwrap();
+    let fenced = scene.put(&mut kernel, "eth0", TcSetting::Auto).unwrap();
     assert_eq!(fenced.displaced_by, None);
     own.wait_for(100);
     let (sent, arrived) = own.finish();

@@ -3,9 +3,10 @@
 mod lease;
 mod report;
 mod text;
+mod tunnels;
 mod witness;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use probe_ebpf::wire::NodeId;
@@ -17,11 +18,21 @@ use crate::interfaces::Watch;
 use crate::kernel::{self, Fence, Maps};
 use crate::witness::DutyFile;
 use report::Report;
+use tunnels::TunnelReport;
 use witness::Witness;
 
-/// Shows what the maps of the present layout say, which egress IPs the node has, and whose witness it
-/// is.
-pub(super) async fn inspect(pin_dir: &Path, state_file: &Path, output: Output) -> Result<()> {
+/// Shows what the tunnel counters have counted.
+pub(super) fn tunnels(pin_dir: &Path, output: Output) -> Result<()> {
+    let report = TunnelReport::read(&pinned(pin_dir)?)?;
+    match output {
+        Output::Text => print!("{report}"),
+        Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
+    }
+    Ok(())
+}
+
+/// The directory of the present layout's pins.
+fn pinned(pin_dir: &Path) -> Result<PathBuf> {
     let directory = kernel::version_directory(pin_dir);
     if !directory.exists() {
         bail!(
@@ -30,6 +41,13 @@ pub(super) async fn inspect(pin_dir: &Path, state_file: &Path, output: Output) -
             directory.display()
         );
     }
+    Ok(directory)
+}
+
+/// Shows what the maps of the present layout say, which egress IPs the node has, and whose witness it
+/// is.
+pub(super) async fn inspect(pin_dir: &Path, state_file: &Path, output: Output) -> Result<()> {
+    let directory = pinned(pin_dir)?;
     let maps = Maps::open(&directory)?;
     let links = kernel::scan_links(&directory)?;
     let interfaces = Watch::new()?.interfaces().await?;

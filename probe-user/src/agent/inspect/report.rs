@@ -190,10 +190,9 @@ fn source(address: [u8; 16], length: u32) -> String {
 /// A link as an attachment. The maps do not say why the agent chose its mode; it is told from what
 /// the interface is.
 fn attachment(link: &PinnedLink, interfaces: &[Interface]) -> Option<Attachment> {
-    let index = link.interface_index.filter(|_| !link.kind.is_fence())?;
+    let index = link.interface_index.filter(|_| link.kind.is_reflector())?;
     let interface = interfaces.iter().find(|interface| interface.index == index);
     let mode = match link.kind {
-        LinkKind::Tcx | LinkKind::Fence | LinkKind::FenceIp => Mode::Tcx,
         LinkKind::Xdp
             if interface
                 .and_then(|it| it.xdp)
@@ -202,6 +201,7 @@ fn attachment(link: &PinnedLink, interfaces: &[Interface]) -> Option<Attachment>
             Mode::Native
         }
         LinkKind::Xdp => Mode::Generic,
+        _ => Mode::Tcx,
     };
     Some(Attachment {
         interface: interface.map_or_else(|| format!("index {index}"), |it| it.name.clone()),

@@ -160,7 +160,7 @@ fn line(out: &mut Formatter<'_>, name: &str, value: impl Display) -> fmt::Result
     writeln!(out, "{name:<12} {value}")
 }
 
-fn heading(out: &mut Formatter<'_>, name: &str, is_empty: bool) -> fmt::Result {
+pub(super) fn heading(out: &mut Formatter<'_>, name: &str, is_empty: bool) -> fmt::Result {
     writeln!(out, "\n{name}{}", if is_empty { ": none" } else { "" })
 }
 
@@ -217,7 +217,7 @@ fn agent(agent: &Agent) -> String {
     }
 }
 
-fn ago(millis: u64) -> String {
+pub(super) fn ago(millis: u64) -> String {
     // Finer than a second only where it says something.
     let shown = if millis < 10_000 {
         millis

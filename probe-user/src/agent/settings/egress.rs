@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::kernel::FenceSetting;
+use crate::kernel::TcSetting;
 
 /// Where the agent keeps what it was told unless configured otherwise.
 pub const DEFAULT_STATE_FILE: &str = "/var/lib/pulsepath/agent.json";
@@ -20,7 +20,7 @@ pub struct EgressSettings {
     /// Otherwise it only says what is missing.
     pub set_sysctls: bool,
     /// How the fence is attached, where the controller has egress IPs fenced.
-    pub fence: FenceSetting,
+    pub fence: TcSetting,
     /// What the agent was told, so that a restart needs no controller.
     pub state_file: PathBuf,
 }
@@ -30,7 +30,7 @@ impl Default for EgressSettings {
         Self {
             interface: None,
             set_sysctls: true,
-            fence: FenceSetting::default(),
+            fence: TcSetting::default(),
             state_file: DEFAULT_STATE_FILE.into(),
         }
     }

@@ -96,3 +96,20 @@ fn a_certificate_of_grpc_health_needs_its_key_and_the_other_way_round() {
     assert_refused("grpc_health.cert_file = 'a.crt'", &["grpc_health.key_file"]);
     assert_refused("grpc_health.key_file = 'a.key'", &["grpc_health.cert_file"]);
 }
+
+#[test]
+fn a_port_carries_one_kind_of_tunnel_and_there_is_room_for_sixteen() {
+    with_interface("tunnels = { enabled = true, vxlan_ports = [4789], geneve_ports = [] }")
+        .unwrap();
+    assert_refused(
+        "tunnels.geneve_ports = [4789]",
+        &["tunnels.geneve_ports", "4789", "once"],
+    );
+    assert_refused("tunnels.vxlan_ports = [0]", &["tunnels.vxlan_ports", "0"]);
+    let many: Vec<u16> = (1..16).collect();
+    assert_refused(
+        &format!("tunnels.vxlan_ports = {many:?}"),
+        &["tunnels", "17 entries", "16"],
+    );
+    assert_refused("tunnels.max_peers = 63", &["tunnels.max_peers", "64"]);
+}

@@ -6,24 +6,19 @@ use std::path::{Path, PathBuf};
 
 use aya::programs::SchedClassifier;
 use nix::libc;
-use probe_ebpf::fence::LinkLayer;
 use tracing::{info, warn};
 
-use super::status::{of_link, program};
-use super::{FenceSetting, Fenced, NotFenced, clsact};
+use super::status::{of_filter, of_link, program};
+use super::{Fenced, NotFenced};
 use crate::interfaces::Interface;
-use crate::kernel::Kernel;
 use crate::kernel::cause::{self, is_before};
+use crate::kernel::clsact;
 use crate::kernel::error::KernelError;
 use crate::kernel::kernel_programs::{self, classifier};
-use crate::kernel::links::{self, LinkKind, PinnedLink};
+use crate::kernel::links::{self, LinkKind, PinnedLink, link_layer};
 use crate::kernel::sys::{self, Hook};
+use crate::kernel::{Kernel, TcSetting};
 use crate::logging::in_words;
-
-/// Values of `linux/if_arp.h`: devices whose packets begin with an Ethernet header, and those whose
-/// packets begin with IP.
-const WITH_ETHERNET: [u16; 2] = [1, 772];
-const WITHOUT_HEADER: [u16; 6] = [65534, 519, 768, 769, 776, 512];
 
 impl Kernel {
     /// Puts the fence on each of these devices, first among the programs there, or keeps it there.
@@ -34,7 +29,7 @@ impl Kernel {
     pub fn fence(
         &mut self,
         devices: &[Interface],
-        setting: FenceSetting,
+        setting: TcSetting,
     ) -> Result<Vec<Result<Fenced, NotFenced>>, KernelError> {
         links::remove_dead(self.layout.directory())?;
         let fence = |device| {
@@ -63,7 +58,7 @@ impl Kernel {
             }
         }
         for pin in clsact::scan(directory)? {
-            if !indexes.contains(&pin.interface_index) {
+            if pin.kind.is_fence() && !indexes.contains(&pin.interface_index) {
                 clsact::remove(&pin)?;
                 removed.push(pin.path);
             }
@@ -74,22 +69,23 @@ impl Kernel {
     fn fence_device(
         &mut self,
         device: &Interface,
-        setting: FenceSetting,
+        setting: TcSetting,
     ) -> Result<Fenced, NotFenced> {
         let not_fenced = |reason: String| NotFenced {
             device: device.name.clone(),
             reason,
         };
-        let kind = kind(device.link_type).ok_or_else(|| {
+        let layer = link_layer(device).ok_or_else(|| {
             not_fenced(format!(
                 "its packets begin with a header of type {}, behind which the fence cannot look",
                 device.link_type
             ))
         })?;
+        let kind = LinkKind::fence(layer);
         let result = match setting {
-            FenceSetting::Clsact => self.fence_clsact(device, kind),
-            FenceSetting::Tcx => self.fence_tcx(device, kind),
-            FenceSetting::Auto => match self.fence_tcx(device, kind) {
+            TcSetting::Clsact => self.fence_clsact(device, kind),
+            TcSetting::Tcx => self.fence_tcx(device, kind),
+            TcSetting::Auto => match self.fence_tcx(device, kind) {
                 Err(KernelError::TooOld { .. }) => self.fence_clsact(device, kind),
                 result => result,
             },
@@ -134,7 +130,7 @@ impl Kernel {
             .and_then(|chain| chain.first().map(|first| program(first.program_id)));
         let new = insertion(&link.path);
         let mut copy =
-            kernel_programs::load_copy(self.layout.directory(), self.log, link.kind.program())?;
+            kernel_programs::load_copy(self.layout.directory(), self.options, link.kind.program())?;
         attach(
             classifier(&mut copy, link.kind.program())?,
             link.kind,
@@ -155,7 +151,7 @@ impl Kernel {
         device: &Interface,
         kind: LinkKind,
     ) -> Result<Result<Fenced, NotFenced>, KernelError> {
-        let pin = clsact::Pin::new(self.layout.directory(), device.index, kind.program());
+        let pin = clsact::Pin::new(self.layout.directory(), device.index, kind);
         clsact::install(&mut self.programs, &pin, &device.name)?;
         // Not before the filter is in force.
         for link in links::scan(self.layout.directory())? {
@@ -163,12 +159,12 @@ impl Kernel {
                 links::remove(&link.path)?;
             }
         }
-        Ok(clsact::check(&device.name, device.index))
+        Ok(of_filter(&device.name, device.index))
     }
 
     fn remove_filter(&self, device: &Interface) -> Result<(), KernelError> {
         for pin in clsact::scan(self.layout.directory())? {
-            if pin.interface_index == device.index {
+            if pin.kind.is_fence() && pin.interface_index == device.index {
                 clsact::remove(&pin)?;
                 info!(
                     device = device.name,
@@ -178,17 +174,6 @@ impl Kernel {
         }
         Ok(())
     }
-}
-
-fn kind(link_type: u16) -> Option<LinkKind> {
-    let layer = if WITH_ETHERNET.contains(&link_type) {
-        LinkLayer::Ethernet
-    } else if WITHOUT_HEADER.contains(&link_type) {
-        LinkLayer::None
-    } else {
-        return None;
-    };
-    Some(LinkKind::fence(layer))
 }
 
 fn attach(
@@ -216,7 +201,7 @@ fn attach(
 /// Where a link is pinned while it takes over from the one at `pin`.
 fn insertion(pin: &Path) -> PathBuf {
     let mut name = pin.file_name().unwrap_or_default().to_owned();
-    name.push("_new");
+    name.push(links::TAKING_OVER);
     pin.with_file_name(name)
 }
 

@@ -7,30 +7,16 @@
 //!
 //! [`Kernel::fence`]: super::Kernel::fence
 
-pub(super) mod clsact;
 mod devices;
 mod guards;
 mod status;
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 pub use guards::Fence;
 use status::status;
-
-/// What the setting of the fence's hook asks for.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub enum FenceSetting {
-    /// TCX, or a clsact filter where the kernel does not have TCX.
-    #[default]
-    Auto,
-    /// TCX egress or nothing.
-    Tcx,
-    /// A clsact filter or nothing.
-    Clsact,
-}
 
 /// Where on a device the fence is.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq, Hash)]

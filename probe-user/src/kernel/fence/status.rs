@@ -4,7 +4,8 @@ use std::path::Path;
 
 use aya::programs::loaded_programs;
 
-use super::{FenceHook, Fenced, NotFenced, clsact};
+use super::{FenceHook, Fenced, NotFenced};
+use crate::kernel::clsact;
 use crate::kernel::error::KernelError;
 use crate::kernel::links::{self, PinnedLink};
 use crate::kernel::sys;
@@ -19,12 +20,30 @@ pub(super) fn status(directory: &Path) -> Result<Vec<Result<Fenced, NotFenced>>,
         devices.push(of_link(&name(index), index, &link));
     }
     for pin in clsact::scan(directory)? {
-        devices.push(clsact::check(
-            &name(pin.interface_index),
-            pin.interface_index,
-        ));
+        if pin.kind.is_fence() {
+            devices.push(of_filter(&name(pin.interface_index), pin.interface_index));
+        }
     }
     Ok(devices)
+}
+
+/// Whether anything comes before the filter of a device: where the kernel has TCX, every program of
+/// its chain does.
+pub(super) fn of_filter(device: &str, index: u32) -> Result<Fenced, NotFenced> {
+    // A kernel that cannot say has no TCX.
+    let chain = sys::tcx_egress_chain(index).unwrap_or_default();
+    match chain.first() {
+        None => Ok(Fenced {
+            device: device.to_owned(),
+            interface_index: index,
+            hook: FenceHook::Clsact,
+            displaced_by: None,
+        }),
+        Some(first) => Err(NotFenced {
+            device: device.to_owned(),
+            reason: format!("TCX {} is ahead of the filter", program(first.program_id)),
+        }),
+    }
 }
 
 /// Whether a link is first in its device's chain.

@@ -11,7 +11,7 @@ use probe_ebpf::maps::{
 };
 use probe_ebpf::wire::NodeId;
 use probe_user::interfaces::Interface;
-use probe_user::kernel::{AttachSetting, Kernel, KernelLogLevel};
+use probe_user::kernel::{AttachSetting, Kernel, LoadOptions};
 use probe_user::keys::{ClusterKeys, NodeKeys};
 use pulsepath_tests::Netns;
 use pulsepath_tests::pins::PinDir;
@@ -56,7 +56,7 @@ impl Field {
 
         let keys = ClusterKeys::generate(1)?.node_keys(NODE);
         let pins = PinDir::new("bench-prober")?;
-        let mut kernel = Kernel::open(pins.path(), KernelLogLevel::Off)?;
+        let mut kernel = Kernel::open(pins.path(), LoadOptions::default())?;
         configure(&mut kernel, &keys)?;
         reflector.enter(|| attach(&mut kernel))??;
         Ok(Self {

@@ -1,4 +1,4 @@
-//! The fence as a filter of the clsact queueing discipline, for kernels before 6.6.
+//! Programs as filters of the clsact queueing discipline, for kernels before 6.6.
 //!
 //! Such a filter is no link that could be pinned: it stays until it is removed, and is found again
 //! by its fixed priority and handle. The pin that stands for it holds the program, and says by its
@@ -14,28 +14,37 @@ use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions, TcError
 use aya::programs::{ProgramError, SchedClassifier, TcAttachType, tc};
 use nix::libc;
 
-use super::status::program;
-use super::{FenceHook, Fenced, NotFenced};
-use crate::kernel::cause::os_error;
-use crate::kernel::error::KernelError;
-use crate::kernel::{kernel_programs, sys};
+use super::cause::os_error;
+use super::error::KernelError;
+use super::kernel_programs;
+use super::links::LinkKind;
 
 const PREFIX: &str = "clsact_";
-/// The lowest there is: filters run in the order of their priorities.
-const PRIORITY: u16 = 1;
-/// Ours among the filters of that priority.
+/// Ours among the filters of a priority.
 const HANDLE: TcHandle = TcHandle::new(0x7075, 0x6c73);
 
 /// A filter, as its pin tells.
-pub(in crate::kernel) struct Pin {
-    pub(in crate::kernel) path: PathBuf,
-    pub(in crate::kernel) interface_index: u32,
-    /// The program's name.
-    pub(in crate::kernel) program: &'static str,
+pub(super) struct Pin {
+    pub(super) path: PathBuf,
+    pub(super) interface_index: u32,
+    /// What the program is there for.
+    pub(super) kind: LinkKind,
+}
+
+/// Where the filter of a program is. Filters run in the order of their priorities, of which 1 is the
+/// lowest there is.
+fn place(kind: LinkKind) -> (TcAttachType, u16) {
+    match kind {
+        LinkKind::TunnelIn | LinkKind::TunnelInIp => (TcAttachType::Ingress, 1),
+        LinkKind::TunnelOut | LinkKind::TunnelOutIp => (TcAttachType::Egress, 2),
+        LinkKind::Xdp | LinkKind::Tcx | LinkKind::Fence | LinkKind::FenceIp => {
+            (TcAttachType::Egress, 1)
+        }
+    }
 }
 
 /// The filters that are pinned in `directory`.
-pub(in crate::kernel) fn scan(directory: &Path) -> Result<Vec<Pin>, KernelError> {
+pub(super) fn scan(directory: &Path) -> Result<Vec<Pin>, KernelError> {
     let mut pins = Vec::new();
     let entries = fs::read_dir(directory).map_err(KernelError::file("list", directory))?;
     for entry in entries {
@@ -47,26 +56,24 @@ pub(in crate::kernel) fn scan(directory: &Path) -> Result<Vec<Pin>, KernelError>
 }
 
 /// What a pin says, if it stands for a filter.
-pub(in crate::kernel) fn parse(path: PathBuf) -> Option<Pin> {
+pub(super) fn parse(path: PathBuf) -> Option<Pin> {
     let name = path.file_name()?.to_str()?;
-    let (index, program) = name.strip_prefix(PREFIX)?.split_once('_')?;
-    let program = kernel_programs::FENCES
-        .into_iter()
-        .find(|it| *it == program)?;
+    let (index, kind) = name.strip_prefix(PREFIX)?.split_once('_')?;
+    let kind = LinkKind::of_filter(kind)?;
     let interface_index = index.parse().ok()?;
     Some(Pin {
         path,
         interface_index,
-        program,
+        kind,
     })
 }
 
 impl Pin {
-    pub(super) fn new(directory: &Path, interface_index: u32, program: &'static str) -> Self {
+    pub(super) fn new(directory: &Path, interface_index: u32, kind: LinkKind) -> Self {
         Self {
-            path: directory.join(format!("{PREFIX}{interface_index}_{program}")),
+            path: directory.join(format!("{PREFIX}{interface_index}_{}", kind.suffix())),
             interface_index,
-            program,
+            kind,
         }
     }
 
@@ -78,28 +85,25 @@ impl Pin {
 }
 
 /// Puts this build's program into the filter of a device, or makes that filter, and pins it. No
-/// packet meets the device without a fence if it had one.
+/// packet meets the device without the program if it had it.
 pub(super) fn install(programs: &mut Ebpf, pin: &Pin, device: &str) -> Result<(), KernelError> {
-    let classifier = kernel_programs::classifier(programs, pin.program)?;
-    put(classifier, device).map_err(|source| KernelError::Program {
+    let program = pin.kind.program();
+    let classifier = kernel_programs::classifier(programs, program)?;
+    put(classifier, pin.kind, device).map_err(|source| KernelError::Program {
         action: "attach",
-        program: pin.program,
+        program,
         source,
     })?;
-    kernel_programs::pin_at(programs, pin.program, &pin.path)
+    kernel_programs::pin_at(programs, program, &pin.path)
 }
 
 /// Puts this build's programs into the filters of the pins in `from`, and moves these to `to`.
 /// Returns how many filters go on.
-pub(in crate::kernel) fn adopt(
-    programs: &mut Ebpf,
-    from: &Path,
-    to: &Path,
-) -> Result<usize, KernelError> {
+pub(super) fn adopt(programs: &mut Ebpf, from: &Path, to: &Path) -> Result<usize, KernelError> {
     let mut adopted = 0;
     for old in scan(from)? {
         if let Some(device) = old.device() {
-            let new = Pin::new(to, old.interface_index, old.program);
+            let new = Pin::new(to, old.interface_index, old.kind);
             install(programs, &new, &device)?;
             adopted += 1;
             if new.path == old.path {
@@ -111,8 +115,8 @@ pub(in crate::kernel) fn adopt(
     Ok(adopted)
 }
 
-fn put(classifier: &mut SchedClassifier, device: &str) -> Result<(), ProgramError> {
-    match replace(classifier, device) {
+fn put(classifier: &mut SchedClassifier, kind: LinkKind, device: &str) -> Result<(), ProgramError> {
+    match replace(classifier, kind, device) {
         Err(error) if is_missing(&error) => {}
         result => return result,
     }
@@ -121,34 +125,39 @@ fn put(classifier: &mut SchedClassifier, device: &str) -> Result<(), ProgramErro
         Err(error) if os_error(&error) == Some(libc::EEXIST) => {}
         Err(error) => return Err(error.into()),
     }
+    let (direction, priority) = place(kind);
     let options = TcAttachOptions::Netlink(NlOptions {
-        priority: PRIORITY,
+        priority,
         handle: HANDLE,
         classid: None,
     });
-    let id = classifier.attach_with_options(device, TcAttachType::Egress, options)?;
+    let id = classifier.attach_with_options(device, direction, options)?;
     keep(classifier.take_link(id)?);
     Ok(())
 }
 
-fn replace(classifier: &mut SchedClassifier, device: &str) -> Result<(), ProgramError> {
-    let id = classifier.attach_to_link(filter(device)?)?;
+fn replace(
+    classifier: &mut SchedClassifier,
+    kind: LinkKind,
+    device: &str,
+) -> Result<(), ProgramError> {
+    let id = classifier.attach_to_link(filter(kind, device)?)?;
     keep(classifier.take_link(id)?);
     Ok(())
 }
 
 /// Removes the filter that a pin stands for, and the pin. A device that is gone has taken its filter
 /// along.
-pub(in crate::kernel) fn remove(pin: &Pin) -> Result<(), KernelError> {
+pub(super) fn remove(pin: &Pin) -> Result<(), KernelError> {
     if let Some(device) = pin.device() {
-        let removed = filter(&device)
+        let removed = filter(pin.kind, &device)
             .map_err(ProgramError::from)
             .and_then(Link::detach);
         match removed {
             Err(error) if !is_missing(&error) => {
                 return Err(KernelError::Program {
                     action: "detach",
-                    program: pin.program,
+                    program: pin.kind.program(),
                     source: error,
                 });
             }
@@ -163,28 +172,10 @@ pub(in crate::kernel) fn remove(pin: &Pin) -> Result<(), KernelError> {
     }
 }
 
-/// Whether anything comes before the filter: where the kernel has TCX, every program of its chain
-/// does.
-pub(super) fn check(device: &str, index: u32) -> Result<Fenced, NotFenced> {
-    // A kernel that cannot say has no TCX.
-    let chain = sys::tcx_egress_chain(index).unwrap_or_default();
-    match chain.first() {
-        None => Ok(Fenced {
-            device: device.to_owned(),
-            interface_index: index,
-            hook: FenceHook::Clsact,
-            displaced_by: None,
-        }),
-        Some(first) => Err(NotFenced {
-            device: device.to_owned(),
-            reason: format!("TCX {} is ahead of the filter", program(first.program_id)),
-        }),
-    }
-}
-
 /// The fixed place where the filter of a device is.
-fn filter(device: &str) -> io::Result<SchedClassifierLink> {
-    SchedClassifierLink::attached(device, TcAttachType::Egress, PRIORITY, HANDLE, None)
+fn filter(kind: LinkKind, device: &str) -> io::Result<SchedClassifierLink> {
+    let (direction, priority) = place(kind);
+    SchedClassifierLink::attached(device, direction, priority, HANDLE, None)
 }
 
 /// Leaves a filter where it is. Dropped, it would be detached.

@@ -1,0 +1,135 @@
+//! What is counted is what goes over the wire.
+
+use std::time::Duration;
+
+use pulsepath_tests::eventually;
+
+use crate::scene::{SOON, Scene};
+
+const PACKETS: u32 = 100_000;
+const STREAM: usize = 64 << 20;
+
+/// Packets and bulk TCP, each way.
+fn traffic(scene: &Scene) {
+    for (from, to) in [(1, 2), (2, 1)] {
+        scene.packets(from, to, PACKETS);
+        scene.stream(from, to, STREAM);
+    }
+}
+
+#[test]
+fn tcx_counts_every_segment_that_the_link_carries_both_ways() {
+    let scene = Scene::new("wire", 2);
+    for index in [1, 2] {
+        scene.without_offloads(index);
+    }
+    let _agents = [1, 2].map(|index| scene.start(index, "reflector.attach = 'tcx'"));
+    let before = [1, 2].map(|index| scene.on_the_link(index));
+    traffic(&scene);
+    for (index, peer, before) in [(1, 2, before[0]), (2, 1, before[1])] {
+        eventually(SOON, || {
+            let [received, sent] = scene.counts(index, peer);
+            let link = scene.on_the_link(index);
+            let link = [link[0].since(before[0]), link[1].since(before[1])];
+            if [received, sent] == link {
+                println!("n{index}: received {received:?}, sent {sent:?}");
+                return Ok(());
+            }
+            Err(format!(
+                "n{index}: counted {received:?}, {sent:?}; on the link {link:?}"
+            ))
+        });
+    }
+}
+
+#[test]
+fn large_packets_count_as_their_segments_on_both_sides() {
+    let scene = Scene::new("gso", 2);
+    let _agents = [1, 2].map(|index| scene.start(index, ""));
+    let before = scene.on_the_link(1);
+    traffic(&scene);
+    eventually(SOON, || {
+        let [[received_1, sent_1], [received_2, sent_2]] = [scene.counts(1, 2), scene.counts(2, 1)];
+        let link = scene.on_the_link(1)[1].since(before[1]);
+        if (received_1, sent_1) == (sent_2, received_2) && sent_1.packets > link.packets {
+            let (counted, packets) = (sent_1.packets, link.packets);
+            println!("{counted} segments in {packets} packets on the link");
+            return Ok(());
+        }
+        Err(format!(
+            "n1: {received_1:?}, {sent_1:?}; n2: {received_2:?}, {sent_2:?}; on the link {link:?}"
+        ))
+    });
+}
+
+#[test]
+fn native_xdp_counts_what_is_received_and_the_interface_agrees() {
+    let scene = Scene::new("native", 2);
+    let _agents = [
+        scene.start(1, "reflector.attach = 'tcx'"),
+        scene.start(2, "reflector.attach = 'native'"),
+    ];
+    let before = scene.on_the_link(2);
+    traffic(&scene);
+    eventually(SOON, || {
+        let [received, _] = scene.counts(2, 1);
+        let link = scene.on_the_link(2)[0].since(before[0]);
+        let [_, sent] = scene.counts(1, 2);
+        if received.packets == link.packets && received == sent {
+            println!("received {received:?}");
+            return Ok(());
+        }
+        Err(format!(
+            "counted {received:?}, sent {sent:?}, on the link {link:?}"
+        ))
+    });
+    let metrics = scene.node(2).agent_http("/metrics").unwrap().body;
+    assert!(metrics.contains("mode=\"native\""), "{metrics}");
+}
+
+#[test]
+fn a_clsact_filter_counts_as_tcx_does() {
+    let scene = Scene::new("clsact", 2);
+    let _agents = [
+        scene.start(1, "tunnels.hook = 'clsact'"),
+        scene.start(2, "tunnels.hook = 'tcx'"),
+    ];
+    for (from, to) in [(1, 2), (2, 1)] {
+        scene.packets(from, to, 1000);
+    }
+    eventually(SOON, || {
+        let [[received_1, sent_1], [received_2, sent_2]] = [scene.counts(1, 2), scene.counts(2, 1)];
+        let equal = (received_1, sent_1) == (sent_2, received_2) && sent_1.packets == 1000;
+        equal
+            .then_some(())
+            .ok_or((received_1, sent_1, received_2, sent_2))
+    });
+}
+
+#[test]
+fn metrics_and_inspect_tell_what_has_been_counted_and_when_last() {
+    let scene = Scene::new("tell", 2);
+    let _agent = scene.start(1, "tunnels.per_vni = true");
+    scene.packets(1, 2, 10);
+    let metrics = scene.node(1).agent_http("/metrics").unwrap().body;
+    for series in [
+        "pulsepath_tunnel_packets_total{peer=\"10.77.0.2\",encap=\"vxlan\",vni=\"42\",direction=\"sent\"} 10",
+        // Ethernet, IPv4, UDP, VXLAN, and the inner packet with as much but VXLAN.
+        "pulsepath_tunnel_bytes_total{peer=\"10.77.0.2\",encap=\"vxlan\",vni=\"42\",direction=\"sent\"} 10920",
+        "pulsepath_tunnel_last_seen_seconds{peer=\"10.77.0.2\",encap=\"vxlan\",vni=\"42\",direction=\"sent\"} ",
+    ] {
+        assert!(metrics.contains(series), "{metrics}");
+    }
+    let text = scene.inspect_tunnels(1, &[]);
+    assert!(
+        text.contains("sent only") && text.contains("received  never"),
+        "{text}"
+    );
+    let tunnel = &scene.inspect(1)["tunnels"][0];
+    assert_eq!(
+        (&tunnel["vni"], &tunnel["verdict"]),
+        (&42.into(), &"sent_only".into())
+    );
+    let age = Duration::from_millis(tunnel["sent"]["last_seen_ms"].as_u64().unwrap());
+    assert!(age < SOON, "{age:?}");
+}
