@@ -98,6 +98,8 @@ mod tests {
             failover: Failover {
                 enabled: true,
                 fencing: "none".to_owned(),
+                lease_ms: None,
+                witnesses: Vec::new(),
                 term: 1,
                 held: None,
                 recording: false,
