@@ -241,7 +241,8 @@ impl NodeView {
         }
     }
 
-    fn conditions(&self, now: Instant) -> Vec<api::Condition> {
+    /// What deserves attention about it, whatever its state.
+    pub fn conditions(&self, now: Instant) -> Vec<api::Condition> {
         let named = [
             ("BadConfiguration", self.problem.clone()),
             ("NotProbed", self.not_probed.clone()),

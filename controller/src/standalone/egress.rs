@@ -285,6 +285,7 @@ impl Egress {
                 state: sighting.state,
                 since: sighting.since,
                 heard: sighting.heard,
+                path_down: sighting.path_down,
             };
             planner.handle_state(now, &sighting.node, observation);
         }

@@ -1,5 +1,6 @@
 //! What the HTTP interface says of gateways, and which orders it takes.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{Path, State};
@@ -10,13 +11,21 @@ use axum::{Json, Router};
 use tokio::sync::oneshot;
 
 use super::egress::{EgressHandle, Request};
-use crate::api::{Drained, Error, GatewayList};
+use crate::api::{Condition, Drained, Error, GatewayList};
+use crate::monitor::Board;
 
 /// The routes.
-pub(super) fn routes(egress: EgressHandle) -> Router {
+pub(super) fn routes(egress: EgressHandle, board: Arc<Board>) -> Router {
+    let explaining = (egress.clone(), board);
+    Router::new()
+        .route("/v1/explain/{subject}", get(explain))
+        .with_state(explaining)
+        .merge(orders(egress))
+}
+
+fn orders(egress: EgressHandle) -> Router {
     Router::new()
         .route("/v1/gateways", get(list))
-        .route("/v1/explain/{subject}", get(explain))
         .route("/v1/nodes/{name}/drain", post(drain))
         .route("/v1/nodes/{name}/undrain", post(undrain))
         .with_state(egress)
@@ -26,10 +35,23 @@ async fn list(State(egress): State<EgressHandle>) -> Json<GatewayList> {
     Json(egress.planner().view(Instant::now()))
 }
 
-async fn explain(State(egress): State<EgressHandle>, Path(subject): Path<String>) -> Response {
-    let explanation = egress.planner().explain(Instant::now(), &subject);
+/// Of a node, what deserves attention is part of the explanation.
+async fn explain(
+    State((egress, board)): State<(EgressHandle, Arc<Board>)>,
+    Path(subject): Path<String>,
+) -> Response {
+    let now = Instant::now();
+    let explanation = egress.planner().explain(now, &subject);
+    let node = board.node(&subject);
+    let conditions = node.map_or(Vec::new(), |node| node.conditions(now));
+    let sentence = |it: Condition| format!("{}: {}.", it.name, it.message);
     match explanation {
-        Some(explanation) => Json(explanation).into_response(),
+        Some(mut explanation) => {
+            explanation
+                .sentences
+                .extend(conditions.into_iter().map(sentence));
+            Json(explanation).into_response()
+        }
         None => not_found(format!("{subject:?} is neither a node nor an egress IP")),
     }
 }

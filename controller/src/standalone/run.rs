@@ -181,9 +181,9 @@ impl Controller {
         });
         let (transitions, _) = broadcast::channel(BACKLOG);
         let (ready, readiness) = watch::channel(Err("not every node has answered yet".to_owned()));
-        let routes = Web::new(board, transitions.clone(), settings)
+        let routes = Web::new(board.clone(), transitions.clone(), settings)
             .routes()
-            .merge(gateway_web::routes(handle.clone()))
+            .merge(gateway_web::routes(handle.clone(), board))
             .merge(publish::routes(picks));
         let serve = Serve::new(settings.http.listen, Arc::new(registry), readiness);
         let server = Server::start(serve.with_routes(routes)).await?;

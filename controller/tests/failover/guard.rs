@@ -22,6 +22,7 @@ fn cut_all(world: &mut World) {
         state: State::Available,
         since: world.now.wall,
         heard: Some(heard),
+        path_down: false,
     };
     world.now.instant += TIMEOUT;
     for name in world.node_names() {

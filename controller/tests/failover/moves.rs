@@ -45,6 +45,27 @@ fn a_silent_agent_moves_nothing_however_long() {
 }
 
 #[test]
+fn a_node_that_only_others_hear_keeps_its_address_and_gets_no_other() {
+    let (mut world, owner, other) = two_nodes();
+    world.path_down = [owner.clone(), other.clone()].into();
+    world.set_state(&owner, State::Available);
+    world.set_state(&other, State::Available);
+    world.set_gateways(vec![gateway("gw", &["10.78.0.100", "10.78.0.101"])]);
+    world.run();
+    world.pass(Duration::from_secs(3600));
+    assert_eq!(world.owners()[&ip("10.78.0.100")], Some(owner.clone()));
+    assert_eq!(world.owners()[&ip("10.78.0.101")], None);
+    let why = world.explain("10.78.0.101");
+    assert!(
+        why.contains(&format!("{owner} is heard by others only")),
+        "{why}"
+    );
+    world.path_down.clear();
+    world.set_state(&owner, State::Available);
+    assert!(world.owners()[&ip("10.78.0.101")].is_some());
+}
+
+#[test]
 fn recovery_moves_nothing() {
     let (mut world, owner, other) = two_nodes();
     world.cut(&owner);

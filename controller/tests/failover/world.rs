@@ -43,6 +43,8 @@ pub(crate) struct World {
     pub(crate) record: Option<Record>,
     /// Agents that are told and do not answer.
     pub(crate) mute: BTreeSet<String>,
+    /// Nodes that others hear, and the controller does not.
+    pub(crate) path_down: BTreeSet<String>,
     /// Records are not made durable.
     pub(crate) disk_is_stuck: bool,
     /// What the prober was told of leases last.
@@ -68,6 +70,7 @@ impl World {
             events: Vec::new(),
             record: None,
             mute: BTreeSet::new(),
+            path_down: BTreeSet::new(),
             disk_is_stuck: false,
             renewals: None,
             echoed: BTreeMap::new(),
@@ -138,6 +141,7 @@ impl World {
             state,
             since: *since,
             heard: (state != State::Unreachable).then_some(self.now.instant),
+            path_down: self.path_down.contains(node),
         };
         self.planner.handle_state(self.now, node, observation);
     }

@@ -262,6 +262,7 @@ impl Controller {
                 state: *state,
                 since: *since,
                 heard: heard.map(|it| self.origin + Duration::from_millis(it.at)),
+                path_down: false,
             };
             self.planner.handle_state(reading, node, observation);
         }

@@ -59,8 +59,10 @@ pub struct Observation {
     pub state: State,
     /// Since when it is in it.
     pub since: SystemTime,
-    /// When its last reply of any kind arrived; `None`: none did.
+    /// When it was last heard, by whomever; `None`: it was not.
     pub heard: Option<Instant>,
+    /// Others hear it, but the controller does not: it cannot be told anything new.
+    pub path_down: bool,
 }
 
 /// Decides which node owns which egress IP.
@@ -213,6 +215,7 @@ impl Planner {
             return;
         };
         known.heard = observation.heard.unwrap_or(known.appeared);
+        known.path_down = observation.path_down;
         if known.state == observation.state {
             return;
         }

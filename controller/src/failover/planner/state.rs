@@ -26,6 +26,8 @@ pub(super) struct Node {
     pub(super) changed: Instant,
     /// When it last answered, or was first heard of.
     pub(super) heard: Instant,
+    /// Others hear it, but the controller does not.
+    pub(super) path_down: bool,
     /// When it fell to UNREACHABLE, while it is.
     pub(super) fell: Option<Instant>,
     pub(super) drained: bool,
@@ -54,6 +56,7 @@ impl Node {
             state: State::Unknown,
             changed: now,
             heard: now,
+            path_down: false,
             fell: None,
             drained: false,
             damping: Damping::default(),
@@ -77,6 +80,7 @@ impl Node {
     pub(super) fn is_eligible(&self) -> bool {
         self.present
             && self.state == State::Available
+            && !self.path_down
             && !self.drained
             && self.damping.hold().is_none()
     }

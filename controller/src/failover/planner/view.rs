@@ -299,6 +299,9 @@ fn barred(node: &Node, now: Instant) -> Option<String> {
     if node.state != State::Available {
         return Some(format!("is {}", node.state));
     }
+    if node.path_down {
+        return Some("is heard by others only".to_owned());
+    }
     node.damping.hold().map(|hold| {
         let left = hold.saturating_sub(now.saturating_duration_since(node.changed));
         format!(
