@@ -7,11 +7,13 @@
 //! - `GET /v1/gateways` answers a [`GatewayList`],
 //! - `GET /v1/explain/{node or egress IP}` an [`Explanation`], or status 404 and an [`Error`],
 //! - `GET /v1/services` a [`ServiceList`],
+//! - `GET /v1/tunnels` a [`TunnelMatrix`], after asking all nodes, which takes up to two seconds,
 //! - `POST /v1/nodes/{name}/drain` and `.../undrain` answer [`Drained`] once that is recorded, or
 //!   status 404 and an [`Error`].
 
 mod failover;
 mod services;
+mod tunnels;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,6 +27,7 @@ pub use self::failover::{
     Report, ReportState, Witness,
 };
 pub use self::services::{Service, ServiceList};
+pub use self::tunnels::{TunnelDetail, TunnelMatrix, TunnelNode, TunnelPair, TunnelTraffic};
 pub use crate::health::{Reason, State};
 
 /// A point in time; on the wire RFC 3339 in UTC with milliseconds.

@@ -63,6 +63,11 @@ impl Controller {
         self.ask(Method::GET, &["explain", subject]).await
     }
 
+    /// What flows through nodes' tunnels.
+    pub(crate) async fn tunnels(&self) -> anyhow::Result<api::TunnelMatrix> {
+        self.ask(Method::GET, &["tunnels"]).await
+    }
+
     /// Drains a node, or ends that; returns once it is recorded.
     pub(crate) async fn set_drained(
         &self,

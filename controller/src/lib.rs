@@ -1,8 +1,8 @@
 //! Everything that decides about nodes, and everything that shows what was decided.
 //!
 //! `health` holds the rules and depends on nothing outside itself; `monitor` feeds it from the
-//! prober; `failover` decides who owns which egress IP, and `channel` tells the agents; `standalone`
-//! runs all of it from a configuration file; `api` is what the HTTP interface
+//! prober; `failover` decides who owns which egress IP, and `channel` tells the agents; `tunnels` asks
+//! them what flows between nodes; `standalone` runs all of it from a configuration file; `api` is what the HTTP interface
 //! says and `client` reads, for the command line client in `cli`.
 
 #![forbid(unsafe_code)]
@@ -20,3 +20,4 @@ pub mod metrics;
 pub mod monitor;
 pub mod services;
 pub mod standalone;
+pub mod tunnels;

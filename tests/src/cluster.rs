@@ -32,6 +32,12 @@ const CLUSTER_KEY: &str = "cluster.key";
 /// module that a small kernel lacks.
 const DROP: &str = "1,6 0 0 2,";
 
+/// The filter program that does so with packets to a UDP port over IPv4 without options, and lets all
+/// others pass (TC_ACT_OK).
+fn drop_udp(port: u16) -> String {
+    format!("8,40 0 0 12,21 0 5 2048,48 0 0 23,21 0 3 17,40 0 0 36,21 0 1 {port},6 0 0 2,6 0 0 0,")
+}
+
 /// Whether a link carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
@@ -208,6 +214,18 @@ impl Cluster {
     /// # Errors
     /// `tc` fails.
     pub fn drop_packets(&self, index: u8, direction: Direction) -> Result<()> {
+        self.filter(index, direction, DROP)
+    }
+
+    /// Drops those packets of one direction of node `index`'s link that go to a UDP port over IPv4.
+    ///
+    /// # Errors
+    /// `tc` fails.
+    pub fn drop_udp(&self, index: u8, direction: Direction, port: u16) -> Result<()> {
+        self.filter(index, direction, &drop_udp(port))
+    }
+
+    fn filter(&self, index: u8, direction: Direction, bytecode: &str) -> Result<()> {
         let (port, hook) = (self.node(index).port(), direction.at_port());
         self.tc(&["qdisc", "replace", "dev", &port, "clsact"])?;
         self.tc(&[
@@ -219,11 +237,11 @@ impl Cluster {
             "bpf",
             "direct-action",
             "bytecode",
-            DROP,
+            bytecode,
         ])
     }
 
-    /// Ends what [`Self::drop_packets`] began, in both directions.
+    /// Ends what [`Self::drop_packets`] and [`Self::drop_udp`] began, in both directions.
     ///
     /// # Errors
     /// `tc` fails.

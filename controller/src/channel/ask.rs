@@ -1,4 +1,4 @@
-//! Asks agents whether they hear a node.
+//! Asks agents whether they hear a node, and what flows through their tunnels.
 
 use std::collections::HashMap;
 use std::error::Error as _;
@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared, select_ok};
+use probe_user::channel::proto::TunnelsRequest;
 use probe_user::channel::proto::agent_client::AgentClient;
 use probe_user::channel::{AskReport, Malformed, Question, Security};
 use probe_user::logging::in_words;
+use probe_user::tunnels::{Named, TunnelReport};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tonic::Code;
@@ -71,10 +73,29 @@ impl Asker {
         limit: Duration,
     ) -> impl Future<Output = Result<AskReport, AskFailure>> + use<> {
         let way = self.way(witness, addresses);
-        async move {
-            let asked = timeout(limit, way.ask(question)).await;
-            asked.unwrap_or(Err(AskFailure::Late))
-        }
+        in_time(limit, async move {
+            way.ask(|channel| call(channel, question.clone())).await
+        })
+    }
+
+    /// Asks the agent of `node` what it has counted of its tunnels, and tells it which nodes there
+    /// are; else as [`Self::ask`].
+    ///
+    /// # Errors
+    ///
+    /// If there is no answer that makes sense within `limit`.
+    pub fn tunnels(
+        &mut self,
+        node: &str,
+        addresses: &[SocketAddr],
+        nodes: Vec<Named>,
+        limit: Duration,
+    ) -> impl Future<Output = Result<TunnelReport, AskFailure>> + use<> {
+        let way = self.way(node, addresses);
+        in_time(limit, async move {
+            way.ask(|channel| call_tunnels(channel, nodes.clone()))
+                .await
+        })
     }
 
     fn way(&mut self, witness: &str, addresses: &[SocketAddr]) -> Arc<Connections> {
@@ -122,25 +143,32 @@ struct Connections {
 type Connecting = Shared<BoxFuture<'static, Result<Channel, String>>>;
 
 impl Connections {
-    async fn ask(&self, question: Question) -> Result<AskReport, AskFailure> {
+    /// What `call` asks over a connection.
+    async fn ask<T, A>(&self, call: impl Fn(Channel) -> A) -> Result<T, AskFailure>
+    where
+        A: Future<Output = Result<T, AskFailure>>,
+    {
         let (connecting, new) = self.connecting();
-        match self.ask_over(connecting, question.clone()).await {
+        match self.ask_over(connecting, &call).await {
             // It had been broken, or was never made, and nobody had noticed.
             Err(AskFailure::Unreachable(_)) if !new => {
                 let (connecting, _) = self.connecting();
-                self.ask_over(connecting, question).await
+                self.ask_over(connecting, &call).await
             }
             answer => answer,
         }
     }
 
-    async fn ask_over(
+    async fn ask_over<T, A>(
         &self,
         connecting: Connecting,
-        question: Question,
-    ) -> Result<AskReport, AskFailure> {
+        call: impl Fn(Channel) -> A,
+    ) -> Result<T, AskFailure>
+    where
+        A: Future<Output = Result<T, AskFailure>>,
+    {
         let answer = match connecting.clone().await {
-            Ok(channel) => call(channel, question).await,
+            Ok(channel) => call(channel).await,
             Err(why) => Err(AskFailure::Unreachable(why)),
         };
         if let Err(AskFailure::Unreachable(_)) = answer {
@@ -193,7 +221,29 @@ async fn call(channel: Channel, question: Question) -> Result<AskReport, AskFail
     let asked = AgentClient::new(channel)
         .ask(tonic::Request::new(question.into()))
         .await;
-    let report = asked.map_err(|status| match status.code() {
+    let report = asked.map_err(failure)?;
+    AskReport::try_from(report.into_inner()).map_err(AskFailure::Malformed)
+}
+
+async fn call_tunnels(channel: Channel, nodes: Vec<Named>) -> Result<TunnelReport, AskFailure> {
+    let nodes = nodes.into_iter().map(Into::into).collect();
+    let request = tonic::Request::new(TunnelsRequest { nodes });
+    let asked = AgentClient::new(channel).tunnels(request).await;
+    let report = asked.map_err(failure)?;
+    TunnelReport::try_from(report.into_inner()).map_err(AskFailure::Malformed)
+}
+
+async fn in_time<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, AskFailure>>,
+) -> Result<T, AskFailure> {
+    timeout(limit, answer)
+        .await
+        .unwrap_or(Err(AskFailure::Late))
+}
+
+fn failure(status: tonic::Status) -> AskFailure {
+    match status.code() {
         Code::Unavailable | Code::Unknown | Code::Cancelled => {
             let why = status
                 .source()
@@ -201,6 +251,5 @@ async fn call(channel: Channel, question: Question) -> Result<AskReport, AskFail
             AskFailure::Unreachable(why)
         }
         _ => AskFailure::Unable(status.message().to_owned()),
-    })?;
-    AskReport::try_from(report.into_inner()).map_err(AskFailure::Malformed)
+    }
 }

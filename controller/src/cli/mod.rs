@@ -10,6 +10,7 @@ mod output;
 mod ping;
 mod status;
 mod time;
+mod tunnels;
 mod watch;
 
 use std::io;
@@ -40,6 +41,8 @@ enum Command {
     Undrain(drain::DrainOptions),
     /// Say why a node or an egress IP is as it is.
     Explain(explain::ExplainOptions),
+    /// Show what flows between nodes through their tunnels, as they have counted it.
+    Tunnels(tunnels::TunnelsOptions),
 }
 
 /// Exit status if there was no answer.
@@ -88,6 +91,7 @@ pub fn main() -> ExitCode {
             Command::Drain(options) => drain::run(options, true).await,
             Command::Undrain(options) => drain::run(options, false).await,
             Command::Explain(options) => explain::run(options).await,
+            Command::Tunnels(options) => tunnels::run(options).await,
         }
     });
     match result {

@@ -11,12 +11,14 @@ use axum::{Json, Router};
 use tokio::sync::oneshot;
 
 use super::egress::{EgressHandle, Request};
+use super::tunnel_web;
 use crate::api::{Condition, Drained, Error, GatewayList};
 use crate::monitor::Board;
+use crate::tunnels::Collector;
 
 /// The routes.
-pub(super) fn routes(egress: EgressHandle, board: Arc<Board>) -> Router {
-    let explaining = (egress.clone(), board);
+pub(super) fn routes(egress: EgressHandle, board: Arc<Board>, tunnels: Collector) -> Router {
+    let explaining = (egress.clone(), board, tunnels);
     Router::new()
         .route("/v1/explain/{subject}", get(explain))
         .with_state(explaining)
@@ -37,7 +39,7 @@ async fn list(State(egress): State<EgressHandle>) -> Json<GatewayList> {
 
 /// Of a node, what deserves attention is part of the explanation.
 async fn explain(
-    State((egress, board)): State<(EgressHandle, Arc<Board>)>,
+    State((egress, board, tunnels)): State<(EgressHandle, Arc<Board>, Collector)>,
     Path(subject): Path<String>,
 ) -> Response {
     let now = Instant::now();
@@ -47,9 +49,9 @@ async fn explain(
     let sentence = |it: Condition| format!("{}: {}.", it.name, it.message);
     match explanation {
         Some(mut explanation) => {
-            explanation
-                .sentences
-                .extend(conditions.into_iter().map(sentence));
+            let one_way = tunnel_web::sentences(&tunnels, &subject).await;
+            let more = conditions.into_iter().map(sentence).chain(one_way);
+            explanation.sentences.extend(more);
             Json(explanation).into_response()
         }
         None => not_found(format!("{subject:?} is neither a node nor an egress IP")),

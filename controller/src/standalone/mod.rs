@@ -20,6 +20,7 @@ mod rotation;
 mod run;
 mod settings;
 mod state_file;
+mod tunnel_web;
 mod watch;
 mod web;
 mod witnessing;

@@ -144,6 +144,7 @@ mod tests {
             name: name.to_owned(),
             addresses: addresses.iter().map(|text| (*text).to_owned()).collect(),
             labels: Default::default(),
+            tunnel_addresses: Vec::new(),
         }
     }
 

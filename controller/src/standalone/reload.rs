@@ -11,14 +11,15 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use super::egress::{EgressHandle, Request};
-use super::publish;
 use super::watch::FileStamp;
 use super::{NodesError, Options, Resolved, Settings, resolve};
+use super::{publish, tunnel_web};
 use crate::failover::Gateway;
 use crate::metrics::Metrics;
 use crate::monitor::NodeSpec;
 use crate::monitor::driver::Control;
 use crate::services::Group;
+use crate::tunnels::TunnelEnd;
 
 /// Prefix of environment variables that override the file.
 const ENVIRONMENT: &str = "PULSEPATH_CONTROLLER";
@@ -88,6 +89,7 @@ pub(super) struct Followers {
     pub(super) control: Control,
     pub(super) egress: EgressHandle,
     pub(super) groups: watch::Sender<Vec<Group>>,
+    pub(super) tunnel_ends: watch::Sender<Vec<TunnelEnd>>,
 }
 
 impl Reloader {
@@ -188,6 +190,7 @@ impl Reloader {
             control,
             egress,
             groups,
+            tunnel_ends,
         } = &self.followers;
         control.apply(specs.clone());
         egress.ask(Request::Configure {
@@ -196,6 +199,7 @@ impl Reloader {
             keys: loaded.keys,
         });
         groups.send_replace(publish::groups(&loaded.settings.services));
+        tunnel_ends.send_replace(tunnel_web::ends(&loaded.settings.nodes));
     }
 }
 

@@ -19,7 +19,6 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 use super::agents::Agents;
 use super::asking::Asking;
 use super::egress::{Egress, Nodes, Told};
-use super::gateway_web;
 use super::keeper::StateKeeper;
 use super::keying::Keying;
 use super::probing::Probing;
@@ -30,6 +29,7 @@ use super::report::Reporter;
 use super::web::Web;
 use super::witnessing::{Probes, Witnessing};
 use super::{Kept, Problem, Settings, StateFile, StateFileError};
+use super::{gateway_web, tunnel_web};
 use crate::clock::Reading;
 use crate::consumers::Consumer;
 use crate::failover::{Planner, Record as Assignments};
@@ -37,6 +37,7 @@ use crate::grpc::GrpcError;
 use crate::metrics::{FailoverMetrics, Metrics};
 use crate::monitor::Board;
 use crate::monitor::driver::{Control, DriverError, Running};
+use crate::tunnels::Collector;
 
 /// How many transitions a client that watches may be behind before it misses some.
 const BACKLOG: usize = 1024;
@@ -175,6 +176,8 @@ impl Controller {
             metrics: metrics.clone(),
         };
         tasks.extend(security.clone().map(|security| asking.run(security)));
+        let (tunnel_ends, ends) = watch::channel(tunnel_web::ends(&settings.nodes));
+        let collector = Collector::new(security.clone(), settings.control.port, ends);
         let (egress, handle) = failover(settings, security, assignments, |planner, told| {
             let metrics = |planner| FailoverMetrics::register(&mut registry, planner);
             Egress::new(planner, nodes, recorder, told, metrics)
@@ -183,7 +186,12 @@ impl Controller {
         let (ready, readiness) = watch::channel(Err("not every node has answered yet".to_owned()));
         let routes = Web::new(board.clone(), transitions.clone(), settings)
             .routes()
-            .merge(gateway_web::routes(handle.clone(), board))
+            .merge(gateway_web::routes(
+                handle.clone(),
+                board,
+                collector.clone(),
+            ))
+            .merge(tunnel_web::routes(collector.clone()))
             .merge(publish::routes(picks));
         let serve = Serve::new(settings.http.listen, Arc::new(registry), readiness);
         let server = Server::start(serve.with_routes(routes)).await?;
@@ -199,11 +207,13 @@ impl Controller {
             control: probing.control.clone(),
             egress: handle,
             groups,
+            tunnel_ends,
         };
         let reloader = Reloader::new(options, loaded, followers, metrics);
         tasks.spawn(reporter.run(probing.notices));
         tasks.spawn(reloader.run(hangup));
         tasks.spawn(egress.run());
+        tasks.spawn(collector.run());
         Ok(Self {
             control: probing.control,
             probing: probing.running,

@@ -138,6 +138,9 @@ pub struct NodeSettings {
     /// For people and selectors.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
+    /// Where its tunnels end, if not at its management addresses.
+    #[serde(default)]
+    pub tunnel_addresses: Vec<IpAddr>,
 }
 
 impl Default for Settings {

@@ -9,3 +9,4 @@ mod chain;
 mod counts;
 mod scene;
 mod upgrade;
+mod verdicts;

@@ -1,0 +1,75 @@
+//! What the HTTP interface says of tunnels, and between which nodes they are.
+
+use std::time::SystemTime;
+
+use axum::extract::State;
+use axum::routing::get;
+use axum::{Json, Router};
+use probe_user::tunnels::Limits;
+
+use super::NodeSettings;
+use crate::api::TunnelMatrix;
+use crate::tunnels::{Collector, TunnelEnd};
+
+/// The routes.
+pub(super) fn routes(collector: Collector) -> Router {
+    Router::new()
+        .route("/v1/tunnels", get(matrix))
+        .with_state(collector)
+}
+
+async fn matrix(State(collector): State<Collector>) -> Json<TunnelMatrix> {
+    let at = SystemTime::now();
+    Json(collector.survey().await.matrix(at, Limits::default()))
+}
+
+/// What is wrong with a node's tunnels, for people.
+pub(super) async fn sentences(collector: &Collector, node: &str) -> Vec<String> {
+    if !collector.counts(node).await {
+        return Vec::new();
+    }
+    let survey = collector.survey().await;
+    let matrix = survey.matrix(SystemTime::now(), Limits::default());
+    matrix.sentences(Some(node))
+}
+
+/// Where tunnels end. An address that is none is the monitor's to complain of.
+pub(super) fn ends(nodes: &[NodeSettings]) -> Vec<TunnelEnd> {
+    let end = |node: &NodeSettings| {
+        let parsed = node.addresses.iter().filter_map(|text| text.parse().ok());
+        let addresses: Vec<_> = parsed.collect();
+        TunnelEnd {
+            node: node.name.clone(),
+            tunnel_addresses: if node.tunnel_addresses.is_empty() {
+                addresses.clone()
+            } else {
+                node.tunnel_addresses.clone()
+            },
+            addresses,
+        }
+    };
+    nodes.iter().map(end).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+
+    #[test]
+    fn tunnels_end_at_the_management_addresses_unless_others_are_given() {
+        let [management, underlay]: [IpAddr; 2] =
+            ["10.0.0.1", "10.1.0.1"].map(|it| it.parse().unwrap());
+        let node = |tunnel_addresses| NodeSettings {
+            name: "n1".to_owned(),
+            addresses: vec![management.to_string(), "nonsense".to_owned()],
+            labels: Default::default(),
+            tunnel_addresses,
+        };
+        let ends = ends(&[node(Vec::new()), node(vec![underlay])]);
+        assert_eq!(ends[0].tunnel_addresses, [management]);
+        assert_eq!(ends[1].tunnel_addresses, [underlay]);
+        assert_eq!(ends[1].addresses, [management]);
+    }
+}
