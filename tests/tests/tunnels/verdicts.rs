@@ -31,7 +31,7 @@ impl Watched {
         daemons.push(scene.node(3).spawn_controller(&config).unwrap());
         Self {
             scene,
-            daemons: daemons,
+            daemons,
         }
     }
 
@@ -162,7 +162,7 @@ fn a_node_that_does_not_count_or_does_not_answer_is_named() {
     daemons[1].kill().unwrap();
     let watched = Watched {
         scene: watched.scene,
-        daemons: daemons,
+        daemons,
     };
     eventually(SOON, || {
         let matrix = watched.matrix().unwrap();
