@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tracing::warn;
 
-use super::core::{AskError, DutyError, Witness};
+use super::core::Witness;
 use super::duty_file::DutyFile;
+use super::error::{AskError, DutyError};
 use super::handle::Handle;
 use super::questions::QuestionId;
 use super::tally::Tally;

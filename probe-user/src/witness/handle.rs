@@ -7,9 +7,9 @@ use tokio::sync::{OwnedMutexGuard, oneshot};
 use tokio::task::spawn_blocking;
 use tracing::info;
 
-use super::core::{AskError, DutyError};
 use super::driver::{Command, Taken};
 use super::duty_file::{DutyFile, DutyFileError};
+use super::error::{AskError, DutyError};
 use super::tally::Tally;
 use crate::channel::{AskReport, Duty, Question, WitnessReport};
 use crate::session::Waker;

@@ -9,6 +9,7 @@
 mod core;
 mod driver;
 mod duty_file;
+mod error;
 mod handle;
 mod memory;
 mod questions;
@@ -18,9 +19,10 @@ mod tally;
 mod tests;
 mod votes;
 
-pub use self::core::{AskError, DutyError, Witness};
+pub use self::core::Witness;
 pub use driver::{DriverError, Running, start};
 pub use duty_file::{DutyFile, DutyFileError};
+pub use error::{AskError, DutyError};
 pub use handle::{Failure, Handle};
 pub use memory::{Memory, Outcome};
 pub use questions::QuestionId;

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::core::{AskError, Witness};
+use super::core::Witness;
+use super::error::AskError;
 use super::slot::Slot;
 use crate::channel::{AskReport, Heard, Question};
 use crate::session::{ProbeSettings, TargetId};
