@@ -29,10 +29,7 @@ impl Watched {
             config = config.replace(&format!(", \"{}\"", node.ipv6()), "");
         }
         daemons.push(scene.node(3).spawn_controller(&config).unwrap());
-        Self {
-            scene,
-            daemons,
-        }
+        Self { scene, daemons }
     }
 
     fn matrix(&self) -> anyhow::Result<Value> {
