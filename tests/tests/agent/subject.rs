@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use crate::probe::Prober;
 
-/// How long anything may take that should happen at once.
-pub(crate) const SOON: Duration = Duration::from_secs(10);
+/// How long anything may take that should happen at once, on a machine that is busy: an agent that
+/// starts has the kernel verify its programs.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 /// A cluster of one.
 pub(crate) fn one_node(purpose: &str) -> Cluster {

@@ -14,7 +14,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Response, Status};
 
 /// How long anything may take that should happen at once.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 /// The lease that votes ask for, long enough for a busy machine.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
 const PERIOD: Duration = Duration::from_millis(100);
