@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use probe_user::channel::{Heard, Question, Watched};
 use probe_user::keys::NodeKeys;
 
 use super::core::Monitor;
@@ -43,6 +44,36 @@ pub struct Testimony {
     pub heard: Instant,
     /// Whether the node's kernel said then that its lease was held.
     pub lease_held: bool,
+}
+
+impl Ask {
+    /// What to ask the witness's agent. Reflectors listen on `port`.
+    pub fn question(&self, port: u16) -> Question {
+        Question {
+            watched: Watched {
+                keys: self.keys.clone(),
+                addresses: self.addresses.clone(),
+                floor: 0,
+                vote: false,
+            },
+            wait: self.wait,
+            max_age: self.max_age,
+            port,
+        }
+    }
+
+    /// What the answer says about the node, if the question was put at `asked`; `None`: not that it
+    /// was heard, or nothing new.
+    pub fn testimony(&self, asked: Instant, heard: &Heard) -> Option<Testimony> {
+        let ago = heard.heard_ago.filter(|ago| *ago <= self.max_age)?;
+        Some(Testimony {
+            witness: self.witness.clone(),
+            node: self.node.clone(),
+            // The answer was made later than the question, so the reply came no earlier than this.
+            heard: asked.checked_sub(ago)?,
+            lease_held: heard.lease_held,
+        })
+    }
 }
 
 impl Monitor {
@@ -135,5 +166,50 @@ impl Monitor {
             Some(Member { index, name, zone })
         });
         self.panel.set_members(members);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use probe_user::keys::ClusterKeys;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn ask() -> Ask {
+        Ask {
+            witness: "n2".to_owned(),
+            at: vec![[10, 0, 0, 2].into()],
+            node: "n1".to_owned(),
+            addresses: vec![[10, 0, 0, 1].into()],
+            keys: ClusterKeys::generate(1).unwrap().node_keys("n1"),
+            max_age: 3 * SECOND,
+            wait: SECOND,
+        }
+    }
+
+    fn heard(ago: Option<Duration>) -> Heard {
+        Heard {
+            heard_ago: ago,
+            lease_held: true,
+            ..Heard::default()
+        }
+    }
+
+    #[test]
+    fn who_never_heard_the_node_or_not_for_too_long_testifies_nothing() {
+        let asked = Instant::now();
+        assert_eq!(ask().testimony(asked, &heard(None)), None);
+        assert_eq!(ask().testimony(asked, &heard(Some(4 * SECOND))), None);
+    }
+
+    #[test]
+    fn what_was_heard_is_not_taken_for_newer_than_it_is() {
+        let asked = Instant::now();
+        let testimony = ask().testimony(asked, &heard(Some(2 * SECOND))).unwrap();
+        assert_eq!(testimony.heard, asked - 2 * SECOND);
+        assert!(testimony.lease_held);
+        assert_eq!((&*testimony.witness, &*testimony.node), ("n2", "n1"));
     }
 }

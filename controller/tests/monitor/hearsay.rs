@@ -235,3 +235,34 @@ fn without_a_way_to_ask_nobody_is_asked() {
     world.run(TIMEOUT * 2);
     assert_eq!(world.asks, []);
 }
+
+#[test]
+fn when_most_nodes_fall_silent_at_once_few_are_asked_about_beyond_those_that_others_hear() {
+    let (mut world, _consumer) = World::watching(&[]);
+    let address = |number: u32| format!("10.0.{}.{}", number / 250, number % 250 + 1);
+    let spec = |number| world.spec(&format!("n{number}"), &[&address(number)]);
+    let specs = (0..600).map(spec).collect();
+    world.apply(specs);
+    (0..600).for_each(|number| world.answer_as(&address(number), HEALTHY));
+    world.run(TIMEOUT);
+    for number in 0..10 {
+        world.heard_by_others.insert(format!("n{number}"), true);
+        world.cut(&address(number));
+    }
+    world.run(TIMEOUT * 3);
+    world.asks.clear();
+
+    (10..500).for_each(|number| world.cut(&address(number)));
+    world.run(TIMEOUT * 2);
+    // Three about each in every round would be thousands.
+    let others_hear = |node: &str| node[1..].parse::<u32>().is_ok_and(|number| number < 10);
+    let about_silent = world.asks.iter().filter(|ask| !others_hear(&ask.node));
+    assert!(about_silent.count() <= 600);
+    let states = |numbers: std::ops::Range<u32>, state| {
+        numbers
+            .filter(|number| world.state(&format!("n{number}")) == state)
+            .count()
+    };
+    assert_eq!(states(0..10, State::Available), 10);
+    assert_eq!(states(10..500, State::Unreachable), 490);
+}

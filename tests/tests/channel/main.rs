@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod agent;
+mod asking;
 mod certificates;
 mod consumers;
 mod health;
