@@ -1,14 +1,17 @@
 //! Agents are asked whether they hear a node.
 
 use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use controller::channel::{AskFailure, Asker};
 use probe_user::channel::{
-    AskReport, Bound, Heard, Node, Push, Question, Refusal, Report, Security, Watched,
+    AskReport, Bound, Heard, KeyPush, Node, Push, Question, Refusal, Report, Security, Watched,
 };
 use probe_user::keys::ClusterKeys;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
 
 use crate::scene::{Authority, PATIENCE, mutual};
 
@@ -35,6 +38,10 @@ impl Node for Hearing {
         }
     }
 
+    async fn replace_keys(&self, _: KeyPush) -> Result<(), Refusal> {
+        Err(Refusal::Unable("nobody has keys for it".to_owned()))
+    }
+
     async fn ask(&self, question: Question) -> Result<AskReport, Refusal> {
         if self.hangs {
             std::future::pending::<()>().await;
@@ -51,17 +58,46 @@ impl Node for Hearing {
     }
 }
 
-/// An agent in a runtime of its own, which ends with that.
-fn serve(listen: SocketAddr, node: Hearing, security: Security) -> (Runtime, SocketAddr) {
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .unwrap();
-    let bound = runtime.block_on(Bound::bind(listen, security)).unwrap();
-    let address = bound.local_addr();
-    runtime.spawn(bound.run(node));
-    (runtime, address)
+/// An agent in a thread of its own, until it is dropped.
+struct Agent {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Agent {
+    fn start(listen: SocketAddr, node: Hearing, security: Security) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let (say, address) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            run(async {
+                let bound = Bound::bind(listen, security).await.unwrap();
+                say.send(bound.local_addr()).unwrap();
+                tokio::select! {
+                    served = bound.run(node) => served.unwrap(),
+                    _ = stopped => {}
+                }
+            });
+        });
+        Self {
+            address: address.recv().unwrap(),
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    fn plain(listen: SocketAddr, hangs: bool) -> Self {
+        Self::start(listen, Hearing { hangs }, Security::Plaintext)
+    }
+}
+
+impl Drop for Agent {
+    /// Its connections are gone when it is.
+    fn drop(&mut self) {
+        self.stop.take();
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(ended.is_some_and(|it| it.is_ok()) || thread::panicking());
+    }
 }
 
 fn any_port() -> SocketAddr {
@@ -99,10 +135,10 @@ fn run(test: impl Future<Output = ()>) {
 fn an_agent_answers_over_a_connection_on_which_both_are_sure_of_each_other() {
     let authority = Authority::new();
     let security = mutual(authority.node("n1"));
-    let (_agent, address) = serve(any_port(), Hearing { hangs: false }, security);
+    let agent = Agent::start(any_port(), Hearing { hangs: false }, security);
     let mut asker = Asker::new(authority.controller());
     run(async {
-        let report = ask(&mut asker, address, PATIENCE).await.unwrap();
+        let report = ask(&mut asker, agent.address, PATIENCE).await.unwrap();
         assert_eq!(report.heard.heard_ago, Some(Duration::from_millis(7)));
         assert_eq!(report.heard.node, "n2");
     });
@@ -112,45 +148,44 @@ fn an_agent_answers_over_a_connection_on_which_both_are_sure_of_each_other() {
 fn another_node_in_its_place_is_not_believed() {
     let authority = Authority::new();
     let security = mutual(authority.node("n3"));
-    let (_agent, address) = serve(any_port(), Hearing { hangs: false }, security);
+    let agent = Agent::start(any_port(), Hearing { hangs: false }, security);
     let mut asker = Asker::new(authority.controller());
     run(async {
-        let failure = ask(&mut asker, address, PATIENCE).await.unwrap_err();
+        let failure = ask(&mut asker, agent.address, PATIENCE).await.unwrap_err();
         assert!(matches!(failure, AskFailure::Unreachable(_)), "{failure}");
     });
 }
 
 #[test]
 fn an_agent_that_was_restarted_answers_the_first_question() {
-    let (agent, address) = serve(any_port(), Hearing { hangs: false }, Security::Plaintext);
+    let agent = Agent::plain(any_port(), false);
     let mut asker = Asker::new(Security::Plaintext);
     run(async {
+        let address = agent.address;
         ask(&mut asker, address, PATIENCE).await.unwrap();
-        agent.shutdown_background();
-        let again = || serve(address, Hearing { hangs: false }, Security::Plaintext);
-        let _agent = tokio::task::spawn_blocking(again).await.unwrap();
+        drop(agent);
+        let _agent = Agent::plain(address, false);
         ask(&mut asker, address, PATIENCE).await.unwrap();
     });
 }
 
 #[test]
 fn an_agent_that_hangs_is_not_waited_for() {
-    let (_agent, address) = serve(any_port(), Hearing { hangs: true }, Security::Plaintext);
+    let agent = Agent::plain(any_port(), true);
     let mut asker = Asker::new(Security::Plaintext);
     run(async {
-        let failure = ask(&mut asker, address, SHORT).await.unwrap_err();
+        let failure = ask(&mut asker, agent.address, SHORT).await.unwrap_err();
         assert!(matches!(failure, AskFailure::Late), "{failure}");
     });
 }
 
 #[test]
 fn of_two_addresses_one_that_answers_is_enough() {
-    let (agent, dead) = serve(any_port(), Hearing { hangs: false }, Security::Plaintext);
-    agent.shutdown_background();
-    let (_agent, address) = serve(any_port(), Hearing { hangs: false }, Security::Plaintext);
+    let dead = Agent::plain(any_port(), false).address;
+    let agent = Agent::plain(any_port(), false);
     let mut asker = Asker::new(Security::Plaintext);
     run(async {
-        let both = [dead, address];
+        let both = [dead, agent.address];
         asker.ask("n1", &both, question(), PATIENCE).await.unwrap();
     });
 }
