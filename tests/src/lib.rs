@@ -20,6 +20,7 @@ pub mod kernel;
 pub mod leftovers;
 pub mod netns;
 pub mod node;
+pub mod overlay;
 pub mod pins;
 pub mod process;
 mod seeds;

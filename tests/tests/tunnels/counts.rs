@@ -12,8 +12,8 @@ const STREAM: usize = 64 << 20;
 /// Packets and bulk TCP, each way.
 fn traffic(scene: &Scene) {
     for (from, to) in [(1, 2), (2, 1)] {
-        scene.packets(from, to, PACKETS);
-        scene.stream(from, to, STREAM);
+        scene.packets(from, to, PACKETS).unwrap();
+        scene.stream(from, to, STREAM).unwrap();
     }
 }
 
@@ -21,7 +21,7 @@ fn traffic(scene: &Scene) {
 fn tcx_counts_every_segment_that_the_link_carries_both_ways() {
     let scene = Scene::new("wire", 2);
     for index in [1, 2] {
-        scene.without_offloads(index);
+        scene.without_offloads(index).unwrap();
     }
     let _agents = [1, 2].map(|index| scene.start(index, "reflector.attach = 'tcx'"));
     let before = [1, 2].map(|index| scene.on_the_link(index));
@@ -95,7 +95,7 @@ fn a_clsact_filter_counts_as_tcx_does() {
         scene.start(2, "tunnels.hook = 'tcx'"),
     ];
     for (from, to) in [(1, 2), (2, 1)] {
-        scene.packets(from, to, 1000);
+        scene.packets(from, to, 1000).unwrap();
     }
     eventually(SOON, || {
         let [[received_1, sent_1], [received_2, sent_2]] = [scene.counts(1, 2), scene.counts(2, 1)];
@@ -110,7 +110,7 @@ fn a_clsact_filter_counts_as_tcx_does() {
 fn metrics_and_inspect_tell_what_has_been_counted_and_when_last() {
     let scene = Scene::new("tell", 2);
     let _agent = scene.start(1, "tunnels.per_vni = true");
-    scene.packets(1, 2, 10);
+    scene.packets(1, 2, 10).unwrap();
     let metrics = scene.node(1).agent_http("/metrics").unwrap().body;
     for series in [
         "pulsepath_tunnel_packets_total{peer=\"10.77.0.2\",encap=\"vxlan\",vni=\"42\",direction=\"sent\"} 10",

@@ -24,11 +24,11 @@ fn a_restarted_agent_goes_on_counting_with_its_own_programs() {
     let mut agent = scene.start(1, "");
     let before = counters(node);
     assert_eq!(before.len(), 2);
-    scene.packets(1, 2, 500);
+    scene.packets(1, 2, 500).unwrap();
     agent.kill().unwrap();
-    scene.packets(1, 2, 500);
+    scene.packets(1, 2, 500).unwrap();
     let _agent = scene.start(1, "");
-    scene.packets(1, 2, 500);
+    scene.packets(1, 2, 500).unwrap();
     assert_eq!(scene.counts(1, 2)[1].packets, 1500, "not one is missing");
     assert_eq!(counters(node), before, "the links are the same");
 }
@@ -41,7 +41,7 @@ fn an_agent_that_is_to_count_no_tunnels_takes_the_counters_off() {
     assert_eq!(counters(node).len(), 2);
     let _agent = node.spawn_agent(&node.agent_config("")).unwrap();
     eventually(SOON, || counters(node).is_empty());
-    scene.packets(1, 2, 10);
+    scene.packets(1, 2, 10).unwrap();
     assert_eq!(scene.counts(1, 2)[1].packets, 0);
     let text = scene.inspect_tunnels(1, &[]);
     assert!(text.contains("tunnels.enabled"), "{text}");
@@ -51,10 +51,10 @@ fn an_agent_that_is_to_count_no_tunnels_takes_the_counters_off() {
 fn another_number_of_peers_is_taken_over_by_a_new_map() {
     let scene = Scene::new("resize", 2);
     scene.start(1, "").terminate().unwrap();
-    scene.packets(1, 2, 10);
+    scene.packets(1, 2, 10).unwrap();
     let _agent = scene.start(1, "tunnels.max_peers = 1000");
     assert_eq!(scene.counts(1, 2)[1].packets, 0, "it begins from zero");
-    scene.packets(1, 2, 10);
+    scene.packets(1, 2, 10).unwrap();
     assert_eq!(scene.counts(1, 2)[1].packets, 10);
 }
 
@@ -67,7 +67,7 @@ fn counting_goes_where_the_reflector_goes() {
         let mut agent = scene.start(2, &settings);
         assert_eq!(counters(node).len(), links, "{mode}");
         let before = scene.counts(2, 1)[0].packets;
-        scene.packets(1, 2, 1000);
+        scene.packets(1, 2, 1000).unwrap();
         eventually(SOON, || scene.counts(2, 1)[0].packets == before + 1000);
         agent.terminate().unwrap();
     }

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use pulsepath_tests::overlay::destination;
 use pulsepath_tests::{Direction, Process, bin_dir, eventually, run};
 use serde_json::Value;
 
-use crate::scene::{SOON, Scene, overlay};
+use crate::scene::{SOON, Scene};
 
 const VXLAN: u16 = 4789;
 
@@ -23,9 +24,9 @@ impl Watched {
         let scene = Scene::new(purpose, 3);
         let settings = "control.plaintext = true";
         let mut daemons: Vec<_> = (1..=3).map(|index| scene.start(index, settings)).collect();
-        let mut config = scene.cluster.controller_config(settings);
+        let mut config = scene.cluster().controller_config(settings);
         // IPv6 is off.
-        for node in scene.cluster.nodes() {
+        for node in scene.cluster().nodes() {
             config = config.replace(&format!(", \"{}\"", node.ipv6()), "");
         }
         daemons.push(scene.node(3).spawn_controller(&config).unwrap());
@@ -71,10 +72,7 @@ struct Talk {
 impl Talk {
     fn start(scene: &Scene) -> Self {
         let sockets: Vec<_> = (1..=3)
-            .map(|index| {
-                let bind = move || std::net::UdpSocket::bind((overlay(index), 4000)).unwrap();
-                (index, scene.node(index).netns().enter(bind).unwrap())
-            })
+            .map(|index| (index, scene.socket(index).unwrap()))
             .collect();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
@@ -82,7 +80,7 @@ impl Talk {
             while !stopped.load(Ordering::Relaxed) {
                 for (from, socket) in &sockets {
                     for to in (1..=3).filter(|to| to != from) {
-                        socket.send_to(&[7; 100], (overlay(to), 4000)).unwrap();
+                        socket.send_to(&[7; 100], destination(to)).unwrap();
                     }
                 }
                 thread::sleep(Duration::from_millis(20));
@@ -112,7 +110,7 @@ fn a_direction_that_is_lost_is_seen_from_both_sides_while_probes_say_nothing() {
     for pair in [["n1", "n2"], ["n1", "n3"], ["n2", "n3"]] {
         watched.wait_for(pair, ["both_ways"; 2]);
     }
-    let cluster = &watched.scene.cluster;
+    let cluster = watched.scene.cluster();
     cluster.drop_udp(1, Direction::FromNode, VXLAN).unwrap();
     let took = watched.wait_for(["n1", "n2"], ["received_only", "sent_only"]);
     println!("seen {took:?} after the cut");
@@ -129,6 +127,7 @@ fn a_direction_that_is_lost_is_seen_from_both_sides_while_probes_say_nothing() {
     let sentence = "n2 sends vxlan packets to n1, but receives none from it";
     assert!(explained.contains(sentence), "{explained}");
     let table = watched.cli(&["tunnels"]);
+    println!("{table}\n{explained}");
     assert!(table.contains("n2   -->"), "{table}");
     assert!(watched.cli(&["tunnels", "-o", "svg"]).starts_with("<svg"));
     serde_json::from_str::<Value>(&watched.cli(&["tunnels", "-o", "json"])).unwrap();

@@ -1,0 +1,30 @@
+//! The bench of the tunnel counters: what they cost a packet, and what they leave of TCP's throughput
+//! through a tunnel.
+
+mod cost;
+mod throughput;
+
+use anyhow::Result;
+use clap::Args;
+
+/// What to measure.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// For how long each stream runs, for example 1s.
+    #[arg(long, default_value = "1s")]
+    duration: humantime::Duration,
+    /// How often each way of counting is tried.
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+}
+
+/// Runs the bench and prints what it measured.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    cost::run()?;
+    throughput::run(*options.duration, options.rounds)
+}
+
+fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)
+}
