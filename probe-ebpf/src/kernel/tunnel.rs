@@ -2,14 +2,16 @@
 //! XDP program does beside its own work. They let every packet pass as it is.
 
 use aya_ebpf::Global;
-use aya_ebpf::bindings::{tcx_action_base, xdp_md};
+use aya_ebpf::bindings::{__sk_buff, tcx_action_base, xdp_md};
 use aya_ebpf::btf_maps::{Array, LruPerCpuHashMap};
 use aya_ebpf::helpers::{bpf_ktime_get_coarse_ns, bpf_xdp_get_buff_len};
 use aya_ebpf::macros::{btf_map, classifier};
 use aya_ebpf::programs::{TcContext, XdpContext};
-use probe_ebpf::frame::{Frame, Truncated};
-use probe_ebpf::maps::{DEFAULT_TUNNEL_PEERS, TunnelConfig, TunnelKey, TunnelPeer};
-use probe_ebpf::tunnel::{Direction, LinkLayer, Segments, TunnelPacket, Wire};
+use probe_ebpf::frame::Frame;
+use probe_ebpf::maps::{
+    DEFAULT_TUNNEL_PEERS, Encapsulation, Switch, TunnelConfig, TunnelKey, TunnelPeer,
+};
+use probe_ebpf::tunnel::{Direction, LinkLayer, Ports, Segments, TunnelPacket, Wire, headers};
 
 use super::frame;
 
@@ -24,9 +26,14 @@ static TUNNEL_CONFIG: Array<TunnelConfig, 1> = Array::new();
 static TUNNEL_PEERS: LruPerCpuHashMap<TunnelKey, TunnelPeer, DEFAULT_TUNNEL_PEERS> =
     LruPerCpuHashMap::new();
 
-/// How much of a packet is made readable where its headers are not.
-const HEADERS: u32 = 512;
+/// So many bytes have to be readable for the outer headers: Ethernet, two tags, IPv6 with an extension,
+/// UDP and what tells the VNI.
+const OUTER_HEADERS: usize = 14 + 2 * 4 + 40 + 8 + 8 + 8;
+/// How much of a packet is made readable where they are not.
+const READABLE: u32 = 256;
 const ETHERNET_HEADER: u32 = 14;
+/// Where outer headers end at the latest, for the verifier.
+const MOST_HEADERS: u32 = 0xfff;
 
 /// On ingress of devices with Ethernet headers.
 #[classifier]
@@ -60,25 +67,29 @@ pub(super) fn count_xdp(context: &XdpContext) {
     }
 }
 
-/// Counts a packet, if this is the interface whose tunnels the XDP program counts. A function that the
-/// verifier judges by itself, once, and not again for every way on which a packet can come to it.
+/// Counts a packet, if this is the interface whose tunnels the XDP program counts.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn count_received(context: *mut xdp_md) -> u32 {
     // SAFETY: the verifier lets only a program's context be passed.
     let (interface, length) =
         unsafe { ((*context).ingress_ifindex, bpf_xdp_get_buff_len(context)) };
-    let Some(config) = TUNNEL_CONFIG
+    if TUNNEL_CONFIG
         .get(0)
-        .filter(|it| it.xdp_interface == interface)
-    else {
+        .is_none_or(|config| config.xdp_interface != interface)
+    {
         return 0;
-    };
+    }
     let context = XdpContext::new(context);
     // SAFETY: the kernel lends the packet to the program until it returns.
     let frame =
         unsafe { Frame::from_raw(context.data() as *mut u8, context.data_end() as *mut u8) };
-    let packet = TunnelPacket::read(&frame, LinkLayer::Ethernet, Direction::Received, config);
+    let packet = TunnelPacket::read(
+        &frame,
+        LinkLayer::Ethernet,
+        Direction::Received,
+        &KernelPorts,
+    );
     if let Ok(Some(packet)) = packet {
         let wire = Wire {
             packets: 1,
@@ -91,61 +102,79 @@ extern "C" fn count_received(context: *mut xdp_md) -> u32 {
 
 #[inline(always)]
 fn count_skb(context: &TcContext, link: LinkLayer, direction: Direction) -> i32 {
-    if let Some(config) = TUNNEL_CONFIG.get(0)
-        && let Some((key, wire)) = read(context, link, direction, config)
-    {
+    let linear = context.data_end() - context.data();
+    if linear < OUTER_HEADERS && linear < context.len() as usize {
+        // If it fails, the packet is judged by the bytes that are there.
+        let _ = context.pull_data(context.len().min(READABLE));
+    }
+    if let Some((key, wire)) = read(context, link, direction) {
         count(&key, direction, wire);
     }
     // Also what a clsact filter returns to leave the decision to those behind it (TC_ACT_UNSPEC).
     tcx_action_base::TCX_NEXT
 }
 
-/// Whose packet it is, and how much. Headers that lie outside its linear part are pulled into it only
-/// when they turn out to be missing: it can mean a copy of them.
+/// Whose packet it is, and how much.
 #[inline(always)]
-fn read(
-    context: &TcContext,
-    link: LinkLayer,
-    direction: Direction,
-    config: &TunnelConfig,
-) -> Option<(TunnelKey, Wire)> {
-    let linear = context.data_end() - context.data();
-    let found = match try_read(context, link, direction, config) {
-        Err(Truncated) if linear < context.len() as usize => {
-            context.pull_data(context.len().min(HEADERS)).ok()?;
-            try_read(context, link, direction, config)
-        }
-        found => found,
-    };
-    found.ok()?
-}
-
-#[inline(always)]
-fn try_read(
-    context: &TcContext,
-    link: LinkLayer,
-    direction: Direction,
-    config: &TunnelConfig,
-) -> Result<Option<(TunnelKey, Wire)>, Truncated> {
+fn read(context: &TcContext, device: LinkLayer, direction: Direction) -> Option<(TunnelKey, Wire)> {
     let frame = frame(context);
-    let device = link;
     let link = match direction {
         Direction::Received => device.received(&frame, protocol(context)),
         Direction::Sent => device,
     };
-    let Some(packet) = TunnelPacket::read(&frame, link, direction, config)? else {
-        return Ok(None);
-    };
+    let packet = TunnelPacket::read(&frame, link, direction, &KernelPorts).ok()??;
     let mut segments = segments(context);
     if link != device {
         segments.beside += ETHERNET_HEADER;
     }
     let headers = if segments.are_many() {
-        packet.headers(&frame)?
+        let (payload, encapsulation) = (packet.payload as u32, packet.key.encapsulation as u32);
+        repeated_headers(context.skb.skb, payload, encapsulation)
     } else {
         0
     };
-    Ok(Some((packet.key, segments.on_the_wire(headers))))
+    Some((packet.key, segments.on_the_wire(headers as usize)))
+}
+
+/// The ports as their map lists them.
+struct KernelPorts;
+
+impl Ports for KernelPorts {
+    #[inline(always)]
+    fn udp_tunnel(&self, source: u16, destination: u16) -> Option<Encapsulation> {
+        Encapsulation::from_index(udp_tunnel(source.into(), destination.into()))
+    }
+
+    #[inline(always)]
+    fn per_vni(&self) -> bool {
+        TUNNEL_CONFIG
+            .get(0)
+            .is_some_and(|config| matches!(config.per_vni, Switch::On))
+    }
+}
+
+/// What a UDP packet between these ports carries, or a number that stands for nothing. A function that
+/// the verifier judges by itself, once, and not again for every way on which a packet can come to it;
+/// and so are the next ones.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn udp_tunnel(source: u32, destination: u32) -> u32 {
+    TUNNEL_CONFIG
+        .get(0)
+        .and_then(|config| config.udp_tunnel(source as u16, destination as u16))
+        .map_or(u32::MAX, |encapsulation| encapsulation as u32)
+}
+
+/// [`headers`] of a large packet; of one that ends before, what is known of them.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn repeated_headers(context: *mut __sk_buff, payload: u32, encapsulation: u32) -> u32 {
+    let context = TcContext::new(context);
+    let payload = payload & MOST_HEADERS;
+    let Some(encapsulation) = Encapsulation::from_index(encapsulation) else {
+        return payload;
+    };
+    headers(&frame(&context), payload as usize, encapsulation).map_or(payload, |it| it as u32)
 }
 
 /// As the kernel calls it, in packet byte order.

@@ -48,6 +48,17 @@ impl Encapsulation {
         Self::Gre,
     ];
 
+    /// The one of this number.
+    #[inline(always)]
+    pub const fn from_index(index: u32) -> Option<Self> {
+        if index < Self::ALL.len() as u32 {
+            // SAFETY: `repr(u32)`, and the discriminants are 0 to 5, as the order of `ALL`.
+            Some(unsafe { core::mem::transmute::<u32, Self>(index) })
+        } else {
+            None
+        }
+    }
+
     /// Name in metrics and texts.
     pub const fn label(self) -> &'static str {
         match self {

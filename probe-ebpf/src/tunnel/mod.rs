@@ -13,5 +13,5 @@ mod segments;
 mod tests;
 
 pub use crate::headers::LinkLayer;
-pub use packet::{Direction, TunnelPacket};
-pub use segments::{Segments, Wire};
+pub use packet::{Direction, Ports, TunnelPacket};
+pub use segments::{Segments, Wire, headers};

@@ -27,13 +27,31 @@ pub enum Direction {
     Sent,
 }
 
+/// Which UDP ports are tunnels'.
+pub trait Ports {
+    /// What a UDP packet between these ports carries, if it is a tunnel's.
+    fn udp_tunnel(&self, source: u16, destination: u16) -> Option<Encapsulation>;
+    /// Whether the VNIs of VXLAN and Geneve are told apart.
+    fn per_vni(&self) -> bool;
+}
+
+impl Ports for TunnelConfig {
+    fn udp_tunnel(&self, source: u16, destination: u16) -> Option<Encapsulation> {
+        Self::udp_tunnel(self, source, destination)
+    }
+
+    fn per_vni(&self) -> bool {
+        matches!(self.per_vni, Switch::On)
+    }
+}
+
 /// A packet of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TunnelPacket {
     /// The tunnel's other end.
     pub key: TunnelKey,
-    /// Where the outer IP header and its extensions end.
-    pub(super) payload: usize,
+    /// Where the outer IP header and its extensions end in the frame.
+    pub payload: usize,
 }
 
 /// What the outer IP header says.
@@ -54,7 +72,7 @@ impl TunnelPacket {
         frame: &Frame,
         link: LinkLayer,
         direction: Direction,
-        config: &TunnelConfig,
+        ports: &impl Ports,
     ) -> Result<Option<Self>, Truncated> {
         let (ethertype, offset) = link.read(frame)?;
         let outer = match ethertype {
@@ -66,7 +84,7 @@ impl TunnelPacket {
             return Ok(None);
         };
         let (encapsulation, vni) = match outer.protocol {
-            PROTOCOL_UDP if !outer.later_fragment => match read_udp(frame, &outer, config)? {
+            PROTOCOL_UDP if !outer.later_fragment => match read_udp(frame, &outer, ports)? {
                 Some(found) => found,
                 None => return Ok(None),
             },
@@ -131,16 +149,16 @@ fn read_ipv6(frame: &Frame, offset: usize, direction: Direction) -> Result<Outer
 fn read_udp(
     frame: &Frame,
     outer: &Outer,
-    config: &TunnelConfig,
+    ports: &impl Ports,
 ) -> Result<Option<(Encapsulation, u32)>, Truncated> {
     let udp = frame.behind(outer.payload);
     let source = u16::from_be(udp.read(0)?);
     let destination = u16::from_be(udp.read(2)?);
-    let Some(encapsulation) = config.udp_tunnel(source, destination) else {
+    let Some(encapsulation) = ports.udp_tunnel(source, destination) else {
         return Ok(None);
     };
     let has_vni = matches!(encapsulation, Encapsulation::Vxlan | Encapsulation::Geneve);
-    let vni = if has_vni && matches!(config.per_vni, Switch::On) {
+    let vni = if has_vni && ports.per_vni() {
         // One that ends before its VNI belongs to the peer all the same.
         udp.read(UDP_HEADER + VNI)
             .map_or(NO_VNI, |word| u32::from_be(word) >> VNI_SHIFT)

@@ -5,7 +5,6 @@
 //! may put together (GRO). Each piece repeats all headers, from the Ethernet header to the innermost
 //! TCP or UDP header.
 
-use super::TunnelPacket;
 use crate::frame::{Frame, Truncated};
 use crate::headers::{
     ETHERTYPE_IPV4, ETHERTYPE_IPV6, IPV4_PROTOCOL, IPV6_HEADER, IPV6_NEXT_HEADER, PROTOCOL_UDP,
@@ -87,57 +86,64 @@ struct Inner {
     ethertype: u16,
 }
 
-impl TunnelPacket {
-    /// The length of all headers that each piece of a large packet repeats.
-    ///
-    /// Headers of a kind that it does not know count as what they carry.
-    ///
-    /// # Errors
-    /// The packet ends before.
-    #[inline(always)]
-    pub fn headers(&self, frame: &Frame) -> Result<usize, Truncated> {
-        let Some(inner) = self.inner(frame)? else {
-            return Ok(self.payload + UDP_HEADER);
-        };
-        let inner = match inner.ethertype {
-            ETHERTYPE_BRIDGING => {
-                let (ethertype, length) = read_ethernet(&frame.behind(inner.offset))?;
-                Inner {
-                    offset: inner.offset + length,
-                    ethertype,
-                }
+/// The length of all headers that each piece of a large packet repeats, whose outer IP header ends at
+/// `payload`. Headers of a kind that is not known count as what they carry.
+///
+/// # Errors
+/// The packet ends before.
+#[inline(always)]
+pub fn headers(
+    frame: &Frame,
+    payload: usize,
+    encapsulation: Encapsulation,
+) -> Result<usize, Truncated> {
+    let Some(inner) = Inner::read(frame, payload, encapsulation)? else {
+        return Ok(payload + UDP_HEADER);
+    };
+    let inner = match inner.ethertype {
+        ETHERTYPE_BRIDGING => {
+            let (ethertype, length) = read_ethernet(&frame.behind(inner.offset))?;
+            Inner {
+                offset: inner.offset + length,
+                ethertype,
             }
-            _ => inner,
-        };
-        let ip = frame.behind(inner.offset);
-        let (protocol, length) = match inner.ethertype {
-            ETHERTYPE_IPV4 => {
-                let words: u8 = ip.read(0)?;
-                (ip.read(IPV4_PROTOCOL)?, (words & 0xf) as usize * 4)
-            }
-            ETHERTYPE_IPV6 => (ip.read(IPV6_NEXT_HEADER)?, IPV6_HEADER),
-            _ => return Ok(inner.offset),
-        };
-        let offset = inner.offset + length;
-        match protocol {
-            PROTOCOL_TCP => {
-                let words: u8 = frame.behind(offset).read(TCP_DATA_OFFSET)?;
-                Ok(offset + (words >> 4) as usize * 4)
-            }
-            PROTOCOL_UDP => Ok(offset + UDP_HEADER),
-            _ => Ok(offset),
         }
+        _ => inner,
+    };
+    let ip = frame.behind(inner.offset);
+    let (protocol, length) = match inner.ethertype {
+        ETHERTYPE_IPV4 => {
+            let words: u8 = ip.read(0)?;
+            (ip.read(IPV4_PROTOCOL)?, (words & 0xf) as usize * 4)
+        }
+        ETHERTYPE_IPV6 => (ip.read(IPV6_NEXT_HEADER)?, IPV6_HEADER),
+        _ => return Ok(inner.offset),
+    };
+    let offset = inner.offset + length;
+    match protocol {
+        PROTOCOL_TCP => {
+            let words: u8 = frame.behind(offset).read(TCP_DATA_OFFSET)?;
+            Ok(offset + (words >> 4) as usize * 4)
+        }
+        PROTOCOL_UDP => Ok(offset + UDP_HEADER),
+        _ => Ok(offset),
     }
+}
 
+impl Inner {
     /// `None`: what it carries is encrypted.
     #[inline(always)]
-    fn inner(&self, frame: &Frame) -> Result<Option<Inner>, Truncated> {
-        let outer = frame.behind(self.payload);
-        let inner = |length: usize, ethertype: u16| Inner {
-            offset: self.payload + length,
+    fn read(
+        frame: &Frame,
+        payload: usize,
+        encapsulation: Encapsulation,
+    ) -> Result<Option<Self>, Truncated> {
+        let outer = frame.behind(payload);
+        let inner = |length: usize, ethertype: u16| Self {
+            offset: payload + length,
             ethertype,
         };
-        Ok(Some(match self.key.encapsulation {
+        Ok(Some(match encapsulation {
             Encapsulation::WireGuard => return Ok(None),
             Encapsulation::Vxlan => inner(UDP_HEADER + TUNNEL_HEADER, ETHERTYPE_BRIDGING),
             Encapsulation::Geneve => {

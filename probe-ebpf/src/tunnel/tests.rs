@@ -53,7 +53,8 @@ fn a_large_packet_counts_as_its_pieces_with_all_their_headers() {
         let frame = Frame::new(&mut bytes);
         let (link, direction) = (LinkLayer::Ethernet, Direction::Sent);
         let packet = TunnelPacket::read(&frame, link, direction, &tunnel_config(false));
-        let headers = packet.unwrap().unwrap().headers(&frame).unwrap();
+        let packet = packet.unwrap().unwrap();
+        let headers = headers(&frame, packet.payload, packet.key.encapsulation).unwrap();
         for count in [case.count, 0] {
             let segments = segments(case.frame.len(), count, case.size);
             assert_eq!(
@@ -117,7 +118,7 @@ proptest! {
         for link in [LinkLayer::Ethernet, LinkLayer::None] {
             let packet = TunnelPacket::read(&frame, link, Direction::Sent, &tunnel_config(true));
             if let Ok(Some(packet)) = packet {
-                let _ = packet.headers(&frame);
+                let _ = headers(&frame, packet.payload, packet.key.encapsulation);
             }
         }
     }
