@@ -214,7 +214,7 @@ impl Cluster {
     /// # Errors
     /// `tc` fails.
     pub fn drop_packets(&self, index: u8, direction: Direction) -> Result<()> {
-        self.filter(index, direction, DROP)
+        self.drop_matching(index, direction, DROP)
     }
 
     /// Drops those packets of one direction of node `index`'s link that go to a UDP port over IPv4.
@@ -222,10 +222,15 @@ impl Cluster {
     /// # Errors
     /// `tc` fails.
     pub fn drop_udp(&self, index: u8, direction: Direction, port: u16) -> Result<()> {
-        self.filter(index, direction, &drop_udp(port))
+        self.drop_matching(index, direction, &drop_udp(port))
     }
 
-    fn filter(&self, index: u8, direction: Direction, bytecode: &str) -> Result<()> {
+    /// Drops those packets of one direction of node `index`'s link for which the classic BPF program
+    /// `bytecode`, in the form that `tc` takes, returns `TC_ACT_SHOT` (2) and not `TC_ACT_OK` (0).
+    ///
+    /// # Errors
+    /// `tc` fails.
+    pub fn drop_matching(&self, index: u8, direction: Direction, bytecode: &str) -> Result<()> {
         let (port, hook) = (self.node(index).port(), direction.at_port());
         self.tc(&["qdisc", "replace", "dev", &port, "clsact"])?;
         self.tc(&[
@@ -241,7 +246,7 @@ impl Cluster {
         ])
     }
 
-    /// Ends what [`Self::drop_packets`] and [`Self::drop_udp`] began, in both directions.
+    /// Ends what [`Self::drop_packets`] and its likes began, in both directions.
     ///
     /// # Errors
     /// `tc` fails.

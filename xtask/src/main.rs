@@ -57,7 +57,7 @@ enum Verb {
         #[arg(long, conflicts_with = "keep")]
         clean: bool,
     },
-    /// Measures: `reflector`, `prober`, `outage` or `tunnels`.
+    /// Measures: `reflector`, `prober`, `outage`, `tunnels` or `fencing`.
     Bench {
         /// Which bench, and its options.
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]

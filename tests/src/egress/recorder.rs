@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Result, anyhow};
 use nix::libc;
-use nix::sys::socket::{
-    AddressFamily, LinkAddr, SockFlag, SockProtocol, SockType, recvfrom, setsockopt, socket,
-    sockopt,
-};
-use nix::sys::time::TimeVal;
+use nix::sys::socket::{LinkAddr, recvfrom};
 
 use super::{External, FIRST_PORT};
+use crate::link;
+
+/// How long the recorder waits for a frame before it looks whether it is to end.
+const STEP: Duration = Duration::from_millis(50);
 
 const IPV4: u16 = 0x0800;
 const ARP: u16 = 0x0806;
@@ -58,7 +58,7 @@ impl Recorder {
     /// # Errors
     /// No packet socket can be opened there.
     pub fn start(external: &External, address: IpAddr) -> Result<Self> {
-        let socket = external.outside().enter(open)??;
+        let socket = external.outside().enter(|| link::socket_with(STEP))??;
         let stop = Arc::new(AtomicBool::new(false));
         let until = stop.clone();
         let thread = std::thread::spawn(move || record(&socket, address, &until));
@@ -84,19 +84,6 @@ pub fn overlap(claims: &[Claim], old: u8, new: u8) -> Duration {
         (Some(begun), Some(ended)) => ended.at.saturating_duration_since(begun.at),
         _ => Duration::ZERO,
     }
-}
-
-fn open() -> Result<OwnedFd> {
-    let socket = socket(
-        AddressFamily::Packet,
-        SockType::Raw,
-        SockFlag::empty(),
-        SockProtocol::EthAll,
-    )
-    .context("open a packet socket")?;
-    setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::new(0, 50_000))?;
-    setsockopt(&socket, sockopt::RcvBuf, &(8 << 20))?;
-    Ok(socket)
 }
 
 fn record(socket: &OwnedFd, address: IpAddr, until: &AtomicBool) -> Vec<Claim> {

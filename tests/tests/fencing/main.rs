@@ -6,9 +6,7 @@
     reason = "helpers of tests panic like the tests themselves"
 )]
 
-mod provocation;
 mod quorum;
 mod random;
 mod schedules;
 mod sets;
-mod stage;

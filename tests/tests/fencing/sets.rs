@@ -4,8 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use pulsepath_tests::egress::{EGRESS_IP, PATIENCE, Scene, Setup, Stream};
 
-use crate::stage::STRICT;
-
+const STRICT: &str = "fencing = 'strict'\nlease = '2s'";
 const OWNER: u8 = 1;
 const SECOND: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 101);
 

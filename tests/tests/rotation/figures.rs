@@ -54,18 +54,7 @@ impl Figures {
     }
 }
 
-/// The sum of all series of a metric whose labels contain this.
 #[track_caller]
 fn sum(metrics: &str, name: &str, label: &str) -> u64 {
-    let name = format!("pulsepath_{name}");
-    let of_metric = |line: &&str| {
-        line.strip_prefix(&name)
-            .is_some_and(|rest| rest.starts_with([' ', '{']))
-    };
-    let lines: Vec<&str> = metrics.lines().filter(of_metric).collect();
-    assert!(!lines.is_empty(), "no metric is called {name}:\n{metrics}");
-    let values = lines.iter().filter(|line| line.contains(label));
-    values
-        .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() as u64)
-        .sum()
+    pulsepath_tests::metrics::sum(metrics, name, label).unwrap()
 }

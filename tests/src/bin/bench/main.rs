@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod fencing;
 mod outage;
 mod prober;
 mod reflector;
@@ -30,6 +31,8 @@ enum Bench {
     Outage(outage::Options),
     /// The tunnel counters: ns per packet, and TCP's throughput through VXLAN with and without them.
     Tunnels(tunnels::Options),
+    /// Whether there are ever two owners of an egress IP, whatever goes wrong.
+    Fencing(fencing::Options),
 }
 
 fn main() -> Result<()> {
@@ -38,5 +41,6 @@ fn main() -> Result<()> {
         Bench::Prober(options) => prober::run(&options),
         Bench::Outage(options) => outage::run(&options),
         Bench::Tunnels(options) => tunnels::run(&options),
+        Bench::Fencing(options) => fencing::run(&options),
     }
 }

@@ -7,6 +7,7 @@ mod view;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use controller::api::State;
@@ -144,6 +145,10 @@ impl Scene {
     /// # Errors
     /// One does not start, or is not ready within [`PATIENCE`].
     pub fn start_agents(&mut self) -> Result<()> {
+        // Loading an agent's programs is a second's work for the kernel. Were the agents of many scenes
+        // started together, none would be ready in time.
+        static STARTING: Mutex<()> = Mutex::new(());
+        let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         for index in self.indices() {
             self.spawn_agent(index)?;
         }

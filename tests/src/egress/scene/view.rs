@@ -10,7 +10,7 @@ use controller::api::{EgressIp, GatewayList, Lease, Node, ReportState, State};
 
 use super::Scene;
 use crate::egress::EGRESS_IP;
-use crate::within;
+use crate::{metrics, within};
 
 /// Far longer than anything takes that is waited for.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -52,6 +52,26 @@ impl Scene {
         let owner = self.address()?.owner.context("nobody owns it")?;
         let number = owner.trim_start_matches('n').parse();
         number.with_context(|| format!("{owner} is none of ours"))
+    }
+
+    /// How many of the probes' answers the controller has found to be of this kind.
+    ///
+    /// # Errors
+    /// The controller does not answer.
+    pub fn replies(&self, kind: &str) -> Result<u64> {
+        let metrics = self.controller_node().controller_http("/metrics")?.body;
+        metrics::sum(&metrics, "probe_replies_total", &format!("\"{kind}\""))
+    }
+
+    /// How often an egress IP has got a new owner, or lost one, by the log of all controllers so far.
+    ///
+    /// # Errors
+    /// There is no log yet.
+    pub fn moves(&self) -> Result<usize> {
+        let node = self.controller_node().name();
+        let log = format!("{node}-pulsepath-controller.log");
+        let log = std::fs::read_to_string(self.cluster().files().join(log))?;
+        Ok(log.matches("egress IP assigned").count())
     }
 
     /// Waits until node `owner` owns the first egress IP and says that it has announced it.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pulsepath_tests::Direction;
+use pulsepath_tests::fencing::{Fault, Stop};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -15,30 +16,6 @@ pub(super) const CONTROLLER: u8 = 4;
 const BEGINS: u64 = 3_000;
 /// How long a fault lasts, ms: from less than it takes to notice to more than it takes to move.
 const LASTS: std::ops::Range<u64> = 100..3_500;
-
-/// Something that is wrong for a while.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// A node has no link.
-    Cut(u8),
-    /// It has none to the other nodes; the external one stays.
-    CutManagement(u8),
-    /// Nothing of one direction gets through on that link.
-    OneWay(u8, Direction),
-    /// A node's agent is dead, or does not run.
-    Agent(u8, Stop),
-    /// The same of the controller.
-    Controller(Stop),
-    /// A node is drained.
-    Drain(u8),
-}
-
-/// How a process stops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
-    Killed,
-    Frozen,
-}
 
 /// What cannot go wrong in two ways at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +51,7 @@ impl Schedule {
             let fault = any_fault(&mut rng);
             let begins = rng.random_range(0..BEGINS);
             let ends = begins + rng.random_range(LASTS);
-            let known = |step: &Step| step.fault.subject() == fault.subject();
+            let known = |step: &Step| subject(step.fault) == subject(fault);
             if !steps.iter().any(known) {
                 steps.push(Step {
                     fault,
@@ -93,15 +70,16 @@ impl Schedule {
     }
 }
 
-impl Fault {
-    fn subject(self) -> Subject {
-        match self {
-            Self::Cut(node) | Self::CutManagement(node) | Self::OneWay(node, _) => {
-                Subject::Network(node)
-            }
-            Self::Agent(node, _) => Subject::Agent(node),
-            Self::Controller(_) | Self::Drain(_) => Subject::Controller,
-        }
+/// A fault of everything together is none that comes at random.
+fn subject(fault: Fault) -> Subject {
+    match fault {
+        Fault::Cut(node)
+        | Fault::CutManagement(node)
+        | Fault::OneWay(node, _)
+        | Fault::Late(node, ..)
+        | Fault::Reboot(node) => Subject::Network(node),
+        Fault::Agent(node, _) => Subject::Agent(node),
+        Fault::Controller(_) | Fault::Drain(_) => Subject::Controller,
     }
 }
 

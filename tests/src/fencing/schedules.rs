@@ -1,0 +1,220 @@
+//! What goes wrong, and how it ends.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use super::site::Phase;
+use super::{Fault, LEASE, Site, Stop};
+use crate::Direction::{self, FromNode, ToNode};
+
+/// A node that is neither a candidate nor has the controller.
+const BYSTANDER: u8 = 3;
+/// How long a node takes to boot.
+const BOOT: Duration = Duration::from_secs(5);
+
+/// Faults in a certain order.
+#[derive(Debug)]
+pub struct Schedule {
+    /// What happens, for people.
+    pub name: &'static str,
+    /// Where the egress IP is afterwards.
+    pub ends: Ends,
+    /// Has it happen. What is wrong at its end is mended by the site.
+    pub(super) happens: fn(&mut Site) -> Result<()>,
+}
+
+/// How a schedule ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// The egress IP has got another owner.
+    Moved,
+    /// It has the same owner, and that is heard of nearly all the time.
+    Stayed,
+    /// It has the same owner, but no controller extended its lease for longer than that lasts: with
+    /// strict fencing it was silent for a while, with a quorum it was not.
+    Abandoned,
+    /// That depends on who is faster.
+    Either,
+}
+
+const fn moved(name: &'static str, happens: fn(&mut Site) -> Result<()>) -> Schedule {
+    schedule(name, Ends::Moved, happens)
+}
+
+const fn abandoned(name: &'static str, happens: fn(&mut Site) -> Result<()>) -> Schedule {
+    schedule(name, Ends::Abandoned, happens)
+}
+
+const fn schedule(
+    name: &'static str,
+    ends: Ends,
+    happens: fn(&mut Site) -> Result<()>,
+) -> Schedule {
+    Schedule {
+        name,
+        ends,
+        happens,
+    }
+}
+
+/// The management link alone is cut: without a fence there are two owners after it.
+pub const UNFENCED: Schedule = moved("management link cut", cut_management);
+
+/// The controller is on the owner's node, and both are cut off from the other nodes.
+pub const TOGETHER: Schedule = schedule(
+    "controller and owner cut off together",
+    Ends::Stayed,
+    |site| {
+        cut_management(site)?;
+        std::thread::sleep(2 * LEASE);
+        site.end(Fault::CutManagement(site.owner()))
+    },
+);
+
+/// Every schedule. None may ever show two owners, as long as nodes are fenced.
+pub const SCHEDULES: &[Schedule] = &[
+    moved("all links cut", |site| site.begin(Fault::Cut(site.owner()))),
+    UNFENCED,
+    moved("owner not heard", |site| {
+        site.begin(Fault::OneWay(site.owner(), FromNode))
+    }),
+    moved("owner does not hear", |site| {
+        site.begin(Fault::OneWay(site.owner(), ToNode))
+    }),
+    moved("probes late by two leases", |site| late(site, ToNode)),
+    moved("answers late by two leases", |site| late(site, FromNode)),
+    moved("agent killed, then management link cut", |site| {
+        site.begin(Fault::Agent(site.owner(), Stop::Killed))?;
+        cut_management(site)
+    }),
+    moved(
+        "agent frozen, management link cut, thawed after the move",
+        |site| {
+            let frozen = Fault::Agent(site.owner(), Stop::Frozen);
+            site.begin(frozen)?;
+            cut_management(site)?;
+            site.await_phase(Phase::Announced)?;
+            site.end(frozen)
+        },
+    ),
+    moved("owner boots", |site| {
+        site.begin(Fault::Reboot(site.owner()))?;
+        site.await_phase(Phase::Announced)?;
+        std::thread::sleep(BOOT - LEASE);
+        site.end(Fault::Reboot(site.owner()))
+    }),
+    schedule("cut, healed before it is noticed", Ends::Stayed, |site| {
+        heal(site, Phase::Unnoticed)
+    }),
+    schedule(
+        "cut, healed while the lease is waited for",
+        Ends::Either,
+        |site| heal(site, Phase::Waiting),
+    ),
+    moved("cut, healed as the address moves", |site| {
+        heal(site, Phase::Moving)
+    }),
+    moved("cut, healed once it has moved", |site| {
+        heal(site, Phase::Announced)
+    }),
+    moved("controller restarted before it notices", |site| {
+        restart(site, Phase::Unnoticed)
+    }),
+    moved(
+        "controller restarted while it waits for the lease",
+        |site| restart(site, Phase::Waiting),
+    ),
+    moved("controller restarted as the address moves", |site| {
+        restart(site, Phase::Moving)
+    }),
+    moved("controller restarted once it has moved", |site| {
+        restart(site, Phase::Announced)
+    }),
+    schedule("controller restarted", Ends::Stayed, |site| {
+        controller_away(site, Stop::Killed, Duration::ZERO)
+    }),
+    abandoned("controller frozen for longer than a lease", |site| {
+        controller_away(site, Stop::Frozen, LEASE + Duration::from_secs(1))
+    }),
+    abandoned("controller gone for two leases", |site| {
+        controller_away(site, Stop::Killed, 2 * LEASE)
+    }),
+    abandoned("controller cut off", |site| {
+        let cut = Fault::CutManagement(site.controller());
+        site.begin(cut)?;
+        std::thread::sleep(2 * LEASE);
+        site.end(cut)
+    }),
+];
+
+/// What only witnesses make any difference to: for sites with a quorum.
+pub const WITNESSED: &[Schedule] = &[
+    moved("a witness down all the time, management link cut", |site| {
+        site.begin(Fault::Agent(BYSTANDER, Stop::Killed))?;
+        cut_management(site)
+    }),
+    abandoned("no controller for 20 s", |site| {
+        controller_away(site, Stop::Killed, Duration::from_secs(20))
+    }),
+    abandoned("all agents restarted without a controller", |site| {
+        site.begin(Fault::Controller(Stop::Killed))?;
+        for node in site.scene().indices() {
+            let killed = Fault::Agent(node, Stop::Killed);
+            site.begin(killed)?;
+            site.end(killed)?;
+        }
+        std::thread::sleep(2 * LEASE);
+        Ok(())
+    }),
+    abandoned(
+        "controller in the smaller part of a split cluster",
+        |site| {
+            site.begin(Fault::CutManagement(site.controller()))?;
+            site.scene().await_held("NoQuorum")?;
+            std::thread::sleep(2 * LEASE);
+            Ok(())
+        },
+    ),
+    schedule("all agents dead", Ends::Stayed, |site| {
+        for node in site.scene().indices() {
+            site.begin(Fault::Agent(node, Stop::Killed))?;
+        }
+        std::thread::sleep(2 * LEASE);
+        Ok(())
+    }),
+];
+
+fn cut_management(site: &mut Site) -> Result<()> {
+    site.begin(Fault::CutManagement(site.owner()))
+}
+
+/// Packets of before the move go on arriving for a while after it.
+fn late(site: &mut Site, direction: Direction) -> Result<()> {
+    site.begin(Fault::Late(site.owner(), direction, 2 * LEASE))?;
+    site.await_phase(Phase::Announced)?;
+    let before = site.scene().replies("late")?;
+    std::thread::sleep(LEASE);
+    let late = site.scene().replies("late")? - before;
+    ensure!(late > 0, "nothing that was held has arrived");
+    Ok(())
+}
+
+fn heal(site: &mut Site, phase: Phase) -> Result<()> {
+    cut_management(site)?;
+    site.await_phase(phase)?;
+    site.end(Fault::CutManagement(site.owner()))
+}
+
+/// The controller is killed, and starts at once.
+fn restart(site: &mut Site, phase: Phase) -> Result<()> {
+    cut_management(site)?;
+    site.await_phase(phase)?;
+    controller_away(site, Stop::Killed, Duration::ZERO)
+}
+
+fn controller_away(site: &mut Site, how: Stop, time: Duration) -> Result<()> {
+    site.begin(Fault::Controller(how))?;
+    std::thread::sleep(time);
+    site.end(Fault::Controller(how))
+}
