@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow};
 
 use super::site::Phase;
-use super::{Fault, LEASE, Site, Stop};
+use super::{Fault, Fencing, LEASE, Site, Stop};
 use crate::Direction::{self, FromNode, ToNode};
+use crate::egress::PATIENCE;
+use crate::within;
 
 /// A node that is neither a candidate nor has the controller.
 const BYSTANDER: u8 = 3;
@@ -29,6 +31,8 @@ pub struct Schedule {
 pub enum Ends {
     /// The egress IP has got another owner.
     Moved,
+    /// It has got another owner, unless witnesses hear the one that it had.
+    MovedUnlessWitnessed,
     /// It has the same owner, and that is heard of nearly all the time.
     Stayed,
     /// It has the same owner, but no controller extended its lease for longer than that lasts: with
@@ -82,8 +86,16 @@ pub const SCHEDULES: &[Schedule] = &[
     moved("owner does not hear", |site| {
         site.begin(Fault::OneWay(site.owner(), ToNode))
     }),
-    moved("probes late by two leases", |site| late(site, ToNode)),
-    moved("answers late by two leases", |site| late(site, FromNode)),
+    schedule(
+        "probes late by two leases",
+        Ends::MovedUnlessWitnessed,
+        |site| late(site, ToNode),
+    ),
+    schedule(
+        "answers late by two leases",
+        Ends::MovedUnlessWitnessed,
+        |site| late(site, FromNode),
+    ),
     moved("agent killed, then management link cut", |site| {
         site.begin(Fault::Agent(site.owner(), Stop::Killed))?;
         cut_management(site)
@@ -163,6 +175,7 @@ pub const WITNESSED: &[Schedule] = &[
             let killed = Fault::Agent(node, Stop::Killed);
             site.begin(killed)?;
             site.end(killed)?;
+            site.await_agent(node)?;
         }
         std::thread::sleep(2 * LEASE);
         Ok(())
@@ -189,14 +202,16 @@ fn cut_management(site: &mut Site) -> Result<()> {
     site.begin(Fault::CutManagement(site.owner()))
 }
 
-/// Packets of before the move go on arriving for a while after it.
+/// Packets of before the move arrive after it. Whoever else hears the owner keeps it where it is.
 fn late(site: &mut Site, direction: Direction) -> Result<()> {
     site.begin(Fault::Late(site.owner(), direction, 2 * LEASE))?;
-    site.await_phase(Phase::Announced)?;
+    if site.variant().fencing != Fencing::Quorum {
+        site.await_phase(Phase::Announced)?;
+    }
     let before = site.scene().replies("late")?;
-    std::thread::sleep(LEASE);
-    let late = site.scene().replies("late")? - before;
-    ensure!(late > 0, "nothing that was held has arrived");
+    let late = || site.scene().replies("late").is_ok_and(|now| now > before);
+    within(PATIENCE, late).map_err(|_| anyhow!("nothing that was held has arrived"))?;
+    std::thread::sleep(LEASE / 2);
     Ok(())
 }
 

@@ -8,7 +8,7 @@ fn run_all(purpose: &str, schedules: &[Schedule]) {
     let variant = Variant::all(Fencing::Quorum)[0];
     let mut site = Site::start(purpose, variant).unwrap();
     for schedule in schedules {
-        run(&mut site, variant, schedule);
+        run(&mut site, schedule);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use pulsepath_tests::fencing::{
-    Ends, Fencing, LEASE, SCHEDULES, Schedule, Site, TOGETHER, UNFENCED, Variant,
+    Fencing, LEASE, SCHEDULES, Schedule, Site, TOGETHER, UNFENCED, Variant,
 };
 
 /// A busy machine's, beside what the rules say.
@@ -21,11 +21,12 @@ fn no_schedule_makes_two_owners() {
 fn run_all(number: u8, variant: Variant) {
     let mut site = Site::start(&format!("fence{number}"), variant).unwrap();
     for schedule in SCHEDULES {
-        run(&mut site, variant, schedule);
+        run(&mut site, schedule);
     }
 }
 
-pub(crate) fn run(site: &mut Site, variant: Variant, schedule: &Schedule) {
+pub(crate) fn run(site: &mut Site, schedule: &Schedule) {
+    let variant = site.variant();
     let began = Instant::now();
     let outcome = match site.run(schedule) {
         Ok(outcome) => outcome,
@@ -35,7 +36,7 @@ pub(crate) fn run(site: &mut Site, variant: Variant, schedule: &Schedule) {
     println!("{variant}: {name}: {outcome:.1?}, took {took:.1?}");
     assert_eq!(outcome.overlap, Duration::ZERO, "{variant}: {name}");
     // It went on until its lease was over, and no longer.
-    let ends_with_lease = schedule.ends != Ends::Moved || outcome.last_seen < LEASE + SLACK;
+    let ends_with_lease = !site.shall_move(schedule) || outcome.last_seen < LEASE + SLACK;
     assert!(ends_with_lease, "{variant}: {name}: {outcome:?}");
 }
 
@@ -43,7 +44,7 @@ pub(crate) fn run(site: &mut Site, variant: Variant, schedule: &Schedule) {
 fn an_owner_that_is_cut_off_with_its_controller_goes_on() {
     let variant = Variant::all(Fencing::Strict)[0];
     let site = Site::start_with_the_controller_on_the_owner("fence-with", variant);
-    run(&mut site.unwrap(), variant, &TOGETHER);
+    run(&mut site.unwrap(), &TOGETHER);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use controller::api::State;
@@ -16,6 +17,9 @@ use super::{CLIENTS, EGRESS_IP, External};
 use crate::{Cluster, LinkState, Node, Process, Signal, within};
 
 pub use self::view::PATIENCE;
+
+/// Loading an agent's programs is a second's work for the kernel, and far more on a busy machine.
+const STARTING: Duration = Duration::from_secs(60);
 
 /// What a [`Scene`] is made of.
 #[derive(Clone, Debug)]
@@ -143,12 +147,11 @@ impl Scene {
     /// impression of a node may be that it is unreachable.
     ///
     /// # Errors
-    /// One does not start, or is not ready within [`PATIENCE`].
+    /// One does not start, or is not ready within a minute.
     pub fn start_agents(&mut self) -> Result<()> {
-        // Loading an agent's programs is a second's work for the kernel. Were the agents of many scenes
-        // started together, none would be ready in time.
-        static STARTING: Mutex<()> = Mutex::new(());
-        let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        // Were the agents of many scenes started together, none would be ready soon.
+        static ALONE: Mutex<()> = Mutex::new(());
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         for index in self.indices() {
             self.spawn_agent(index)?;
         }
@@ -170,7 +173,7 @@ impl Scene {
     /// Waits until the agent of node `index` is ready.
     ///
     /// # Errors
-    /// It ends, or is not ready within [`PATIENCE`].
+    /// It ends, or is not ready within a minute.
     pub fn await_agent(&mut self, index: u8) -> Result<()> {
         let node = self.cluster.node(index);
         let agent = self.agents.get_mut(&index);
@@ -202,7 +205,7 @@ impl Scene {
     /// Kills the agent of node `index` and starts it again.
     ///
     /// # Errors
-    /// It did not run, or is not ready again within [`PATIENCE`].
+    /// It did not run, or is not ready again within a minute.
     pub fn restart_agent(&mut self, index: u8) -> Result<()> {
         self.take_agent(index)?.kill()?;
         self.spawn_agent(index)?;
@@ -212,7 +215,7 @@ impl Scene {
     /// Starts the controller and waits until it is ready.
     ///
     /// # Errors
-    /// It does not start, ends, or is not ready within [`PATIENCE`].
+    /// It does not start, ends, or is not ready within a minute.
     pub fn start_controller(&mut self) -> Result<()> {
         let config = self.config();
         let node = self.cluster.node(self.setup.controller);
@@ -356,7 +359,7 @@ impl Drop for Scene {
 
 /// Waits until `process` answers with status 200.
 fn await_ready(process: &mut Process, mut status: impl FnMut() -> Result<u16>) -> Result<()> {
-    let outcome = within(PATIENCE, || match (process.exited(), status()) {
+    let outcome = within(STARTING, || match (process.exited(), status()) {
         (Some(status), _) => Ok(Some(status)),
         (None, Ok(200)) => Ok(None),
         (None, answer) => Err(answer),
