@@ -15,7 +15,7 @@ fn nothing_moves(purpose: &str, settings: &str) {
     stream.await_answers(50, PATIENCE).unwrap();
     world.cut_path();
     let condition = world.await_path_down();
-    std::thread::sleep(4 * TIMEOUT);
+    std::thread::sleep(2 * TIMEOUT);
     assert!(world.path_down().is_some());
     assert_eq!(world.node().state, State::Available);
     assert_eq!(world.scene.owner().unwrap(), world.owner);
@@ -49,7 +49,7 @@ fn without_a_fence_nothing_moves_for_as_long_as_it_lasts() {
 
 #[test]
 fn an_owner_whose_lease_only_the_controller_extends_is_replaced_when_that_is_over() {
-    let world = World::start("path-strict", "fencing = 'strict'\nlease = '3s'");
+    let world = World::start("path-strict", "fencing = 'strict'\nlease = '5s'");
     world.cut_path();
     world.await_path_down();
     world.await_given_up(Instant::now());
