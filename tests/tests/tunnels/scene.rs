@@ -8,7 +8,7 @@ use pulsepath_tests::{Process, bin_dir, eventually, run};
 use serde_json::Value;
 
 /// How long anything may take that should happen at once.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 /// Nodes with VXLAN between all of them.
 pub(crate) struct Scene(Overlay);

@@ -57,6 +57,14 @@ impl Watched {
         begun.elapsed()
     }
 
+    fn wait_until_available(&self, node: &str) {
+        let path = format!("/v1/nodes/{node}");
+        eventually(SOON, || {
+            let node = self.scene.node(3).controller_http(&path).unwrap().body;
+            node.contains("\"AVAILABLE\"").then_some(()).ok_or(node)
+        });
+    }
+
     fn cli(&self, arguments: &[&str]) -> String {
         let program = bin_dir().unwrap().join("pulsepath");
         run(self.scene.node(3).netns().command(program).args(arguments)).unwrap()
@@ -110,6 +118,7 @@ fn a_direction_that_is_lost_is_seen_from_both_sides_while_probes_say_nothing() {
     for pair in [["n1", "n2"], ["n1", "n3"], ["n2", "n3"]] {
         watched.wait_for(pair, ["both_ways"; 2]);
     }
+    watched.wait_until_available("n1");
     let cluster = watched.scene.cluster();
     cluster.drop_udp(1, Direction::FromNode, VXLAN).unwrap();
     let took = watched.wait_for(["n1", "n2"], ["received_only", "sent_only"]);
@@ -117,17 +126,15 @@ fn a_direction_that_is_lost_is_seen_from_both_sides_while_probes_say_nothing() {
     assert!(took < Duration::from_secs(10), "{took:?}");
     assert_eq!(watched.verdict("n2", "n3").as_deref(), Some("both_ways"));
 
-    let node = watched
-        .scene
-        .node(3)
-        .controller_http("/v1/nodes/n1")
-        .unwrap();
-    assert!(node.body.contains("\"AVAILABLE\""), "{}", node.body);
+    watched.wait_until_available("n1");
     let explained = watched.cli(&["explain", "n2"]);
     let sentence = "n2 sends vxlan packets to n1, but receives none from it";
     assert!(explained.contains(sentence), "{explained}");
     let table = watched.cli(&["tunnels"]);
-    println!("{table}\n{explained}");
+    println!(
+        "{table}\n{explained}\n{}",
+        watched.scene.inspect_tunnels(2, &[])
+    );
     assert!(table.contains("n2   -->"), "{table}");
     assert!(watched.cli(&["tunnels", "-o", "svg"]).starts_with("<svg"));
     serde_json::from_str::<Value>(&watched.cli(&["tunnels", "-o", "json"])).unwrap();
