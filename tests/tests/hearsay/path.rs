@@ -67,7 +67,7 @@ fn an_owner_that_is_lost_while_only_others_hear_it_is_replaced() {
     world.scene.cut(world.owner).unwrap();
     let took = world.await_given_up(began);
     // What others said is never taken for newer than it is, but may be older than it was.
-    let expected = TIMEOUT / 2..TIMEOUT + 2 * PERIOD + Duration::from_secs(2);
+    let expected = TIMEOUT / 2..TIMEOUT + 2 * PERIOD + Duration::from_secs(4);
     assert!(expected.contains(&took), "{took:?}");
     world.scene.await_owner(world.other()).unwrap();
 }
