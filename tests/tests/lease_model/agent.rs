@@ -87,7 +87,7 @@ impl Job {
                         kernel.witnesses.push((member, slot));
                     }
                 }
-                kernel.set_size = terms.members().count();
+                kernel.set = (terms.version, terms.members().count());
                 kernel.lease_time = terms.lease_time;
             }
             Step::Open => kernel.open_own(&self.assignment),

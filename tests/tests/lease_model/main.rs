@@ -20,6 +20,8 @@
 //!
 //! The invariant: no two nodes have a fence that passes the same address ([`world::World::two_owners`]).
 //!
+//! What a RENEW or VOTE does to a lease is no model, but the code of the kernel programs (`kernel`).
+//!
 //! # How it is searched
 //!
 //! * `explore`: long random schedules (`schedule`, `plan`, `weather`) from a seed, with every fault, in
@@ -27,20 +29,13 @@
 //! * `exhaustive`: breadth first, every short schedule of a small cluster. `PULSEPATH_MODEL_MOVES` searches
 //!   longer ones.
 //! * `clauses`: each clause ([`rules::Clause`]) is switched off, and two owners must be found; and must not
-//!   be found in the same schedules with the clause.
+//!   be found in the same schedules with the clause. Of those that nobody misses, that is shown instead.
 //! * `liveness`: what must happen, so that the invariant does not hold because nothing ever moves.
 //!
 //! # What the model found
 //!
 //! Clauses that the rules need, and that the design did not say, or not precisely:
 //!
-//! * A new witness takes the slot of the one that it replaces ([`rules::Clause::NewWitnessTakesOldSlot`]).
-//!   The kernel alone writes votes, so the old witness's last vote stays in its slot; in a slot of its own
-//!   it would make a majority with the new one's vote, of which neither has promised anything.
-//! * No address is placed on a node with more than one unconfirmed change of set
-//!   ([`rules::Clause::PlacingWaitsForSet`]). "The next change waits until every address-holding node has
-//!   confirmed the last" lets the set of an empty node change twice; an address that is placed there and
-//!   taken away again then meets votes of a witness that is in no set that was asked.
 //! * A longer L that was shortened counts for another 1.01 L (the longer one) after the agent confirmed the
 //!   shorter ([`rules::Clause::LongLeaseOutlivesChange`]): the lease that it gave is still running.
 //! * A witness that has lost its memory must not say that it has never voted for a promise asked of its
@@ -52,8 +47,11 @@
 //! * A node's own vote ([`rules::Clause::OwnVoteExcluded`]), as the design says.
 //! * The check for echoes in the future ([`rules::Clause::RenewChecksFuture`], `VoteChecksFuture`): within
 //!   one incarnation no node has ever sent such a time.
-//! * The order of removing the old and adding the new witness ([`rules::Clause::OldWitnessGoesFirst`]), if
-//!   both use one slot: they share one vote.
+//! * All that is said of slots and of the order of changes of set ([`rules::Clause::OldWitnessGoesFirst`],
+//!   [`rules::Clause::NewWitnessTakesOldSlot`], [`rules::Clause::SetChangesWait`],
+//!   [`rules::Clause::PlacingWaitsForSet`]), since the kernel counts the votes of each set by themselves.
+//!   Where it kept the old witness's last vote beside the new one's, each of the last three was missed: the two
+//!   made a majority, of which nobody had promised anything.
 //! * Claiming the record ([`rules::Clause::ClaimsRecord`]), as long as every write is conditional on the
 //!   version of one record that holds everything. With several objects that would have to be shown anew.
 //!

@@ -21,6 +21,11 @@ impl Epoch {
     /// Before the first assignment; also the floor that excludes nothing.
     pub(crate) const NONE: Self = Self { term: 0, count: 0 };
 
+    /// As probes carry it.
+    pub(crate) fn number(self) -> u64 {
+        u64::from(self.term) << 16 | u64::from(self.count)
+    }
+
     const fn next(self, term: u16) -> Self {
         if term > self.term {
             Self { term, count: 0 }

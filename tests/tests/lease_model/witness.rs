@@ -21,6 +21,11 @@ impl Instance {
         Self(host as u16)
     }
 
+    /// As probes carry it: 0 is none.
+    pub(crate) fn id(self) -> u64 {
+        u64::from(self.0) + 1
+    }
+
     /// The node that it runs on. Nothing in the rules may depend on it.
     pub(crate) const fn host(self) -> usize {
         self.0 as usize % NODES

@@ -57,9 +57,10 @@ fn the_order_of_old_and_new_witnesses_does_not_matter_in_one_slot() {
     without(Clause::OldWitnessGoesFirst, Setup::SEPARATE).holds();
 }
 
-/// The old witness's last vote stays in its slot, and makes a majority with the new one's.
+/// Votes of different sets do not add up: the old witness's last vote in another slot makes no majority
+/// with the new one's.
 #[test]
-fn a_new_witness_must_take_the_slot_of_the_old_one() {
+fn the_slot_of_a_new_witness_does_not_matter_where_each_set_has_its_own_votes() {
     let before = [
         Do(wait(1200)),
         Do(vote(4, 0)),
@@ -70,13 +71,13 @@ fn a_new_witness_must_take_the_slot_of_the_old_one() {
     let opening = [&before[..], &applies_unheard(0), &after].concat();
     without(Clause::NewWitnessTakesOldSlot, Setup::SEPARATE)
         .after(&opening)
-        .breaks();
+        .holds();
 }
 
-/// The last vote of the witness that went first makes a majority with the vote of the one that came
-/// last: no set has both, so a majority of every set can do without either.
+/// No set has both the witness that went first and the one that came last, so their votes make no
+/// majority, although a majority of every set can do without either.
 #[test]
-fn a_set_must_not_change_twice_before_the_node_confirms() {
+fn changes_of_set_need_not_wait_for_each_other_where_each_set_has_its_own_votes() {
     let before = [
         Do(wait(1200)),
         Do(replace(0, 1, 5)),
@@ -88,12 +89,12 @@ fn a_set_must_not_change_twice_before_the_node_confirms() {
     let opening = [&before[..], &applies_unheard(0), &after].concat();
     without(Clause::SetChangesWait, Setup::SEPARATE)
         .after(&opening)
-        .breaks();
+        .holds();
 }
 
 /// The same on a node that held no address while its set changed twice.
 #[test]
-fn an_address_must_not_be_placed_where_two_changes_of_set_are_open() {
+fn placing_need_not_wait_for_changes_of_set_where_each_set_has_its_own_votes() {
     let before = [
         Do(replace(1, 1, 5)),
         Do(replace(1, 2, 6)),
@@ -108,7 +109,7 @@ fn an_address_must_not_be_placed_where_two_changes_of_set_are_open() {
     let opening = [&before[..], &applies_unheard(1), &after].concat();
     without(Clause::PlacingWaitsForSet, Setup::SEPARATE)
         .after(&opening)
-        .breaks();
+        .holds();
 }
 
 #[test]
