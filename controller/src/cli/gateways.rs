@@ -1,9 +1,11 @@
 //! Who owns which egress IP, as a table.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+
+use probe_user::settings::HumanDuration;
 
 use super::time;
-use crate::api::{EgressIp, Gateway, GatewayList};
+use crate::api::{EgressIp, Failover, Gateway, GatewayList};
 
 const HEADINGS: [&str; 6] = ["GATEWAY", "EGRESS IP", "OWNER", "FOR", "AGENT SAYS", "NOTE"];
 
@@ -52,9 +54,21 @@ fn notes(list: &GatewayList) -> Vec<String> {
     (!failover.enabled)
         .then_some(disabled)
         .into_iter()
+        .chain(lease(failover))
         .chain(held.map(|reason| format!("moves are held: {reason}")))
         .chain(drained.map(|node| format!("{node} is drained")))
         .collect()
+}
+
+/// Who extends nodes' leases, if they have any.
+fn lease(failover: &Failover) -> Option<String> {
+    let lasts = HumanDuration(Duration::from_millis(failover.lease_ms?));
+    let witnesses: Vec<&str> = failover.witnesses.iter().map(|it| &*it.node).collect();
+    let by = match &witnesses[..] {
+        [] => "the controller alone".to_owned(),
+        some => format!("the controller and by witnesses: {}", some.join(", ")),
+    };
+    Some(format!("leases of {lasts}, extended by {by}"))
 }
 
 /// Columns as wide as their widest cell.
@@ -75,10 +89,8 @@ fn align<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::api::{Failover, Report, ReportState, Timestamp};
+    use crate::api::{Report, ReportState, Timestamp, Witness};
 
     fn address(address: &str, owner: Option<&str>) -> EgressIp {
         EgressIp {
@@ -93,13 +105,21 @@ mod tests {
         }
     }
 
+    fn witness(node: &str) -> Witness {
+        Witness {
+            node: node.to_owned(),
+            instance: "00000000000000ff".to_owned(),
+            silent_ms: 0,
+        }
+    }
+
     fn list(addresses: Vec<EgressIp>) -> GatewayList {
         GatewayList {
             failover: Failover {
                 enabled: true,
-                fencing: "none".to_owned(),
-                lease_ms: None,
-                witnesses: Vec::new(),
+                fencing: "quorum".to_owned(),
+                lease_ms: Some(1_400),
+                witnesses: ["n1", "n2"].map(witness).to_vec(),
                 term: 1,
                 held: None,
                 recording: false,
@@ -139,6 +159,7 @@ mod tests {
             "GATEWAY  EGRESS IP    OWNER  FOR    AGENT SAYS                     NOTE",
             "web      10.78.0.100  n1     5.0 s  DUPLICATE (02:00:00:00:00:09)",
             "web      fd78::100    -      5.0 s  -                              no candidate is AVAILABLE",
+            "leases of 1s 400ms, extended by the controller and by witnesses: n1, n2",
             "n3 is drained",
         ];
         assert_eq!(lines, expected);

@@ -14,12 +14,12 @@ use crate::failover::{self, Fencing};
 #[serde(rename_all = "lowercase")]
 pub enum FencingChoice {
     /// It is not: addresses move as soon as their owner is UNREACHABLE.
-    #[default]
     None,
     /// By a lease that the controller alone extends: without a controller nobody uses an address for
     /// longer than that.
     Strict,
     /// By a lease that witnesses extend, too. Fewer than three nodes: as `strict`.
+    #[default]
     Quorum,
 }
 
