@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use controller::api::{EgressIp, Explanation, GatewayList, Node, State};
@@ -12,8 +11,8 @@ use pulsepath_tests::{Cluster, LinkState, Process, eventually};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 /// The same, for the first moments of dozens of agents on a busy machine.
 const PATIENCE_WITH_MANY: Duration = Duration::from_secs(90);
-/// Fast, so that tests are; nobody is damped, however often it is cut.
-const SETTINGS: &str = "period = '50ms'\ntimeout = '500ms'\ncontrol.plaintext = true\n\
+/// Fast, so that tests are, with two nodes, too; nobody is damped, however often it is cut.
+const SETTINGS: &str = "period = '50ms'\ntimeout = '500ms'\nlease = '600ms'\ncontrol.plaintext = true\n\
                         failover.damping.count = 0\n";
 /// Slower: so many nodes would keep a machine busy.
 const SETTINGS_OF_MANY: &str = "period = '400ms'\ntimeout = '2s'\ncontrol.plaintext = true\n\
@@ -165,18 +164,20 @@ impl World {
     }
 
     /// Cuts many nodes at once.
-    pub(crate) fn cut_all(&self, indices: RangeInclusive<u8>) {
-        self.cluster
-            .set_links(indices.clone(), LinkState::Down)
-            .unwrap();
-        indices.for_each(|index| self.await_state(index, State::Unreachable));
+    pub(crate) fn cut_all(&self, indices: &[u8]) {
+        let links = indices.iter().copied();
+        self.cluster.set_links(links, LinkState::Down).unwrap();
+        for &index in indices {
+            self.await_state(index, State::Unreachable);
+        }
     }
 
-    pub(crate) fn heal_all(&self, indices: RangeInclusive<u8>) {
-        self.cluster
-            .set_links(indices.clone(), LinkState::Up)
-            .unwrap();
-        indices.for_each(|index| self.await_state(index, State::Available));
+    pub(crate) fn heal_all(&self, indices: &[u8]) {
+        let links = indices.iter().copied();
+        self.cluster.set_links(links, LinkState::Up).unwrap();
+        for &index in indices {
+            self.await_state(index, State::Available);
+        }
     }
 
     pub(crate) fn set_controller_link(&self, state: LinkState) {

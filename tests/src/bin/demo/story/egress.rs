@@ -16,7 +16,7 @@ use crate::scene::{AGENT, LINK, NODES};
 use crate::timeline::{Band, Lane};
 
 /// What a client may notice of a cut, and of a drain.
-const CUT_OUTAGE: Duration = Duration::from_millis(1500);
+const CUT_OUTAGE: Duration = Duration::from_millis(2400);
 const DRAIN_OUTAGE: Duration = Duration::from_millis(500);
 /// Answers by which the client knows that it is served again.
 const SOME: u64 = 50;
