@@ -29,6 +29,10 @@ pub struct Failover {
     /// Who extends leases beside the controller.
     #[serde(default)]
     pub witnesses: Vec<Witness>,
+    /// Egress IPs that do not leave an owner, since too few of its witnesses promise not to extend its
+    /// lease.
+    #[serde(default)]
+    pub no_quorum: usize,
     /// The term in which this controller decides.
     pub term: u32,
     /// Why moves are held, if they are.

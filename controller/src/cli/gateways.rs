@@ -120,6 +120,7 @@ mod tests {
                 fencing: "quorum".to_owned(),
                 lease_ms: Some(1_400),
                 witnesses: ["n1", "n2"].map(witness).to_vec(),
+                no_quorum: 0,
                 term: 1,
                 held: None,
                 recording: false,

@@ -1,7 +1,8 @@
 //! The mass-failure guard: when most nodes fall silent at once, the one who listens may be deaf.
 //!
 //! Nodes are declared UNREACHABLE one by one, spread over a period. So that the first of them is not
-//! moved before the last is declared, nodes that are merely about to be count as lost, too.
+//! moved before the last is declared, nodes that are merely about to be count as lost, too. Nodes that
+//! their witnesses miss as well say nothing of the controller, and do not count at all.
 
 use std::time::{Duration, Instant};
 

@@ -86,10 +86,25 @@ impl Collector for PlannerCollector {
         let view = planner.view(Instant::now());
         drop(planner);
         encode_owners(&mut encoder, &view)?;
+        encode_witnesses(&mut encoder, &view)?;
         let help = "1 while moves are held since too many nodes were lost at once";
         let metric = encoder.encode_descriptor("failover_held", help, None, MetricType::Gauge)?;
         ConstGauge::new(i64::from(view.failover.held.is_some())).encode(metric)
     }
+}
+
+fn encode_witnesses(encoder: &mut DescriptorEncoder, view: &GatewayList) -> fmt::Result {
+    let help = "Seconds since each witness last answered the controller";
+    let name = "witness_silent_seconds";
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for witness in &view.failover.witnesses {
+        let silent = ConstGauge::new(witness.silent_ms as f64 / 1e3);
+        silent.encode(family.encode_family(&[("node", witness.node.as_str())])?)?;
+    }
+    let help = "Egress IPs that do not move since too few witnesses promise not to extend a lease";
+    let metric = encoder.encode_descriptor("failover_no_quorum", help, None, MetricType::Gauge)?;
+    let count = i64::try_from(view.failover.no_quorum).unwrap_or(i64::MAX);
+    ConstGauge::new(count).encode(metric)
 }
 
 fn encode_owners(encoder: &mut DescriptorEncoder, view: &GatewayList) -> fmt::Result {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use controller::failover::{Cause, Fencing, PlannerSettings, WitnessSettings};
+use controller::failover::{Cause, Event, Fencing, PlannerSettings, WitnessSettings};
 use controller::health::State;
 
 use crate::world::{SETTINGS, World, gateway};
@@ -211,4 +211,47 @@ fn a_witness_is_replaced_only_once_every_owner_has_confirmed_the_last_change() {
     world.confirm(&owner);
     world.run();
     assert_eq!(staying(&world), 1);
+}
+
+/// Six nodes with an address each, four of which fall at once; two of the four witnesses do not.
+fn mass_failure(hears: bool) -> World {
+    let mut world = World::with(QUORUM, 6, &["10.0.0.1-10.0.0.6"]);
+    world.pass(Duration::from_secs(10));
+    let lost = ["n3", "n4", "n5", "n6"];
+    world.now.instant += Duration::from_secs(1);
+    for node in ["n1", "n2"] {
+        world.observe(node, State::Available);
+    }
+    for node in lost {
+        if hears {
+            world.witnesses.hear(world.now.instant, node);
+        }
+        world.observe(node, State::Unreachable);
+    }
+    world.run();
+    assert!(
+        world
+            .events
+            .iter()
+            .any(|event| matches!(event, Event::Held { .. }))
+    );
+    world.pass(Duration::from_secs(5));
+    world
+}
+
+#[test]
+fn a_mass_failure_that_most_witnesses_confirm_moves_addresses() {
+    let world = mass_failure(false);
+    let owners = world.owners();
+    let owners: Vec<&str> = owners.values().flatten().map(String::as_str).collect();
+    assert!(
+        owners.iter().all(|it| ["n1", "n2"].contains(it)),
+        "{owners:?}"
+    );
+}
+
+#[test]
+fn a_mass_failure_that_witnesses_know_nothing_of_moves_nothing() {
+    let world = mass_failure(true);
+    assert_eq!(world.moves(), []);
 }

@@ -72,8 +72,14 @@ impl Planner {
     fn judge_guard(&mut self, now: Instant) {
         let settings = &self.settings.guard;
         // Whoever drains a node knows of it: its silence is no surprise.
-        let counted = |node: &&Node| node.present && !node.drained && node.state != State::Unknown;
-        let sign = |node: &Node| match (node.state, node.fell) {
+        let counted = |(_, node): &(&Arc<str>, &Node)| {
+            node.present && !node.drained && node.state != State::Unknown
+        };
+        // It is not the controller alone that misses it.
+        let witnesses = &self.leases.witnesses;
+        let is_missed = |name: &str, at| witnesses.miss(name, at, settings.silence);
+        let sign = |(name, node): (&Arc<str>, &Node)| match (node.state, node.fell) {
+            (State::Unreachable, Some(at)) if is_missed(name, at) => None,
             (State::Unreachable, Some(at)) => Some(Sign::Fell(at)),
             (State::Unreachable, None) => None,
             _ if now.saturating_duration_since(node.heard) >= settings.silence => {
@@ -81,12 +87,13 @@ impl Planner {
             }
             _ => Some(Sign::Alive),
         };
-        let signs = self.nodes.values().filter(counted).filter_map(sign);
+        let signs = self.nodes.iter().filter(counted).filter_map(sign);
         let event = match self.guard.judge(now, signs, settings) {
             None => return,
             Some(Verdict::Held { lost, of }) => Event::Held { lost, of },
             Some(Verdict::Resumed) => Event::Resumed,
         };
+        self.leases.witnesses.listen(self.guard.is_holding());
         self.outputs.push_back(Output::Event(event));
     }
 

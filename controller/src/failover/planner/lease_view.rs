@@ -9,6 +9,7 @@ use super::Planner;
 use super::state::{Address, Leaving, Stage};
 use super::view::whole;
 use crate::api;
+use crate::failover::Phase;
 use crate::failover::lease::Safety;
 use crate::failover::witnesses::Lacking;
 
@@ -53,6 +54,18 @@ impl Planner {
                 .unwrap_or(u64::MAX),
         });
         view.collect()
+    }
+
+    /// How many addresses wait for promises of witnesses.
+    pub(super) fn count_without_quorum(&self) -> usize {
+        let lacks = |address: &&Address| match (&address.stage, &address.owner) {
+            (Stage::Leaving(leaving), Some(owner)) if leaving.step.phase == Phase::Safe => {
+                let safety = leaving.epoch.map(|epoch| self.leases.safety(owner, epoch));
+                matches!(safety, Some(Safety::NoQuorum(_)))
+            }
+            _ => false,
+        };
+        self.addresses.values().filter(lacks).count()
     }
 
     /// Who extends a node's lease.

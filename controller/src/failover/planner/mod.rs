@@ -232,6 +232,9 @@ impl Planner {
             return;
         }
         known.fell = Some(now.instant);
+        if self.guard.is_holding() {
+            self.leases.witnesses.listen(true);
+        }
         let mut candidates = self.candidates.values();
         let counts = self.settings.enabled && settings.count > 0;
         self.dirty |= counts && candidates.any(|names| names.contains(node));

@@ -24,6 +24,7 @@ impl Planner {
                 fencing: self.leases.fencing().as_str().to_owned(),
                 lease_ms: self.view_lease_time(),
                 witnesses: self.view_witnesses(now),
+                no_quorum: self.count_without_quorum(),
                 term: self.term,
                 held: self.guard.is_holding().then(|| Wait::Held.sentence()),
                 recording: self.recording.is_some(),

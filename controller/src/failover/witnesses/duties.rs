@@ -35,6 +35,7 @@ impl Witnesses {
         lease: Duration,
     ) -> Vec<(Arc<str>, Option<Duty>)> {
         self.stale = false;
+        let nudge = std::mem::take(&mut self.nudge);
         let members = self.rosters.iter().flat_map(|roster| &roster.members);
         let mut needed: BTreeSet<Arc<str>> = members.map(|it| Arc::from(&*it.node)).collect();
         needed.extend(self.asked.iter().cloned());
@@ -53,7 +54,7 @@ impl Witnesses {
                 lease,
             };
             match &agent.told {
-                Some((last, answered)) if last.is_like(&duty) => {
+                Some((last, answered)) if last.is_like(&duty) && !nudge => {
                     // It knows that it has no duty any more.
                     if *answered && !needed.contains(&node) {
                         agent.told = None;

@@ -7,6 +7,7 @@
 
 mod choice;
 mod duties;
+mod hearsay;
 mod promises;
 mod roster;
 
@@ -19,6 +20,7 @@ use probe_user::channel::WitnessReport;
 pub(super) use self::choice::FEWEST_NODES;
 use self::choice::{Candidate, Standing, choose, full_size};
 pub use self::duties::Duty;
+use self::hearsay::Hearsay;
 pub(super) use self::promises::Lacking;
 use self::promises::{Promise, Promises};
 pub use self::roster::{Member, Roster};
@@ -57,10 +59,13 @@ pub(super) struct Witnesses {
     /// Those who are to say which memory they have, so that they may become witnesses.
     asked: BTreeSet<Arc<str>>,
     promises: Promises,
+    hearsay: Hearsay,
     /// The last duty given in this term, without the term.
     counter: u32,
     /// Somebody may have to be told something else.
     stale: bool,
+    /// Everyone is to answer again, whether or not there is anything new to tell.
+    nudge: bool,
 }
 
 /// What is known of an agent as a witness.
@@ -92,8 +97,10 @@ impl Default for Witnesses {
             agents: BTreeMap::new(),
             asked: BTreeSet::new(),
             promises: Promises::default(),
+            hearsay: Hearsay::default(),
             counter: 0,
             stale: true,
+            nudge: false,
         }
     }
 }
@@ -302,6 +309,7 @@ impl Witnesses {
             return;
         };
         agent.heard = now;
+        self.hearsay.note(now, report);
         self.stale |= agent.instance.replace(report.instance) != Some(report.instance);
         if let Some((duty, answered)) = &mut agent.told
             && duty.version == version
@@ -327,6 +335,19 @@ impl Witnesses {
             agent.instance = None;
             self.stale = true;
         }
+    }
+
+    /// Has the witnesses say which nodes they hear, or does not ask them any more.
+    pub(super) fn listen(&mut self, wanted: bool) {
+        self.hearsay.want(wanted);
+        (self.stale, self.nudge) = (true, wanted);
+    }
+
+    /// Whether most of a node's witnesses have said after `since` that they have not heard it for
+    /// `silence`.
+    pub(super) fn miss(&self, node: &str, since: Instant, silence: Duration) -> bool {
+        let set = self.roster().set(node);
+        self.hearsay.confirms(node, since, silence, set)
     }
 
     /// Forgets nodes that nobody knows any more.
