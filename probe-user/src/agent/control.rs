@@ -158,7 +158,9 @@ impl Node for ControlledNode {
             let tunnels = &self.status.lock().tunnels;
             (tunnels.outline(), tunnels.counters(), tunnels.names.clone())
         };
-        names.replace(nodes);
+        if !nodes.is_empty() {
+            names.replace(nodes);
+        }
         // The main loop has to beat meanwhile.
         let read = tokio::task::spawn_blocking(move || counters.read());
         let unable = |error: String| Refusal::Unable(format!("cannot read tunnels: {error}"));

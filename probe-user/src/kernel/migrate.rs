@@ -9,13 +9,13 @@ use aya::maps::{MapData, MapError, MapInfo, MapType};
 use tracing::info;
 
 use super::clsact;
+use super::entries;
 use super::error::KernelError;
 use super::links;
 use super::maps::{
     AGENT_BEAT, ASSIGNMENT, EGRESS_IPS, Maps, NODE_LEASE, PROBE_CONFIG, PROBE_KEYS, WITNESS_MEMORY,
     WITNESSES,
 };
-use super::sys;
 
 /// Carries the values of the older version's maps over, unless that has been done: then the new
 /// maps have their incarnation.
@@ -54,10 +54,10 @@ fn copy(from: &Path, to: &Path, name: &'static str) -> Result<(), KernelError> {
         (Ok(MapType::Array), Ok(index)) => index < info.max_entries(),
         _ => true,
     };
-    let copied = sys::keys(&old).and_then(|keys| {
+    let copied = entries::keys(&old).and_then(|keys| {
         keys.iter().filter(|key| fits(key)).try_for_each(|key| {
-            let value = sys::read_entry(&old, key)?;
-            sys::write_entry(&new, key, value)
+            let value = entries::read_entry(&old, key)?;
+            entries::write_entry(&new, key, value)
         })
     });
     copied.map_err(|error| KernelError::map("carry over", name)(MapError::IoError(error)))

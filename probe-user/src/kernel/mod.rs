@@ -7,12 +7,13 @@
 //! [`Fence`] is the same for the addresses that the fence guards, [`WitnessMemory`] for what this node
 //! must not forget as a witness, [`Tunnels`] for what the tunnel counters have counted.
 //!
-//! Its unsafe code is in `sys` and `value`. It does not know
+//! Its unsafe code is in `entries`, `sys` and `value`. It does not know
 //! of netlink, sockets or tasks.
 
 mod attach;
 mod cause;
 mod clsact;
+mod entries;
 mod error;
 mod fence;
 mod kernel_programs;

@@ -9,9 +9,9 @@ use aya::util::nr_cpus;
 use nix::time::{ClockId, clock_gettime};
 use probe_ebpf::maps::{Encapsulation, NO_VNI, TunnelCount, TunnelKey, TunnelPeer};
 
+use crate::kernel::entries;
 use crate::kernel::error::KernelError;
 use crate::kernel::maps::{self, TUNNEL_PEERS};
-use crate::kernel::sys;
 use crate::kernel::value::Value;
 
 /// The counters of all peers.
@@ -61,7 +61,7 @@ impl Tunnels {
     pub fn peers(&self) -> Result<Vec<Peer>, KernelError> {
         let mut found = Vec::new();
         let value_size = self.values * size_of::<TunnelPeer>();
-        sys::read_entries(&self.peers, value_size, |key, values| {
+        entries::read_entries(&self.peers, value_size, |key, values| {
             let values = values.chunks_exact(size_of::<TunnelPeer>());
             found.push((Value::<TunnelKey>::read(key), sum(values.map(Value::read))));
         })
