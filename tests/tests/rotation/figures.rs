@@ -11,8 +11,7 @@ pub(crate) struct Figures {
     pub(crate) sent: u64,
     /// Answers that the controller could not verify.
     pub(crate) forged: u64,
-    /// Probes that nodes dropped for want of their key, or since the key did not fit.
-    pub(crate) refused: u64,
+    refused: BTreeMap<u8, u64>,
     lost: BTreeMap<u8, u64>,
     expiries: BTreeMap<u8, u64>,
 }
@@ -24,7 +23,7 @@ impl Figures {
         let mut figures = Self {
             sent: sum(&controller, "probes_sent_total", ""),
             forged: sum(&controller, "probe_replies_total", "\"forged\""),
-            refused: 0,
+            refused: BTreeMap::new(),
             lost: BTreeMap::new(),
             expiries: BTreeMap::new(),
         };
@@ -34,13 +33,18 @@ impl Figures {
             figures.lost.insert(index, lost);
             // One that is just being restarted has counted all the same, in its kernel.
             let agent = scene.node(index).agent_http("/metrics").unwrap().body;
-            for outcome in ["\"unknown_key\"", "\"wrong_mac\""] {
-                figures.refused += sum(&agent, "reflector_packets_total", outcome);
-            }
+            let refused = ["\"unknown_key\"", "\"wrong_mac\""]
+                .map(|outcome| sum(&agent, "reflector_packets_total", outcome));
+            figures.refused.insert(index, refused.iter().sum());
             let expiries = sum(&agent, "lease_expiries_total", "");
             figures.expiries.insert(index, expiries);
         }
         figures
+    }
+
+    /// Probes that a node dropped for want of their key, or since the key did not fit.
+    pub(crate) fn refused(&self, node: u8) -> u64 {
+        self.refused[&node]
     }
 
     /// Probes of a node that stayed without an answer.
