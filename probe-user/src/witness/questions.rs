@@ -64,6 +64,10 @@ impl Witness {
         }
         self.pace(now, ProbeSettings { port, ..present });
         let id = known.unwrap_or_else(|| self.add(Slot::new(now, watched, false)));
+        if let Some(slot) = self.slots.get_mut(&id) {
+            // Whoever asks last knows best where the node is, and by which key.
+            slot.watched = watched.clone();
+        }
         self.probe(now, id);
         if let Some(source) = self.slots.get(&id).and_then(|slot| slot.not_probed) {
             self.drop_unwanted();

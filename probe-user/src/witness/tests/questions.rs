@@ -105,6 +105,17 @@ fn everyone_who_asks_is_answered() {
 }
 
 #[test]
+fn whoever_asks_again_says_where_the_node_is_now() {
+    let mut world = World::new();
+    ask(&mut world, 1);
+    assert_eq!(world.probed(), [1]);
+    let mut moved = world.question(1, WAIT);
+    moved.watched.addresses = world.watched(3, 0).addresses;
+    world.witness.ask(world.now, &moved).unwrap();
+    assert_eq!(world.probed(), [3]);
+}
+
+#[test]
 fn a_node_that_comes_to_be_watched_meanwhile_is_answered_for_and_stays() {
     let mut world = World::new();
     ask(&mut world, 1);
