@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use pulsepath_tests::egress::{Claim, EGRESS_IP, Recorder, Scene, Setup};
-use pulsepath_tests::fencing::{Provocation, Trouble};
+use pulsepath_tests::fencing::{Fencing, Provocation, Trouble};
 
 use super::schedule::{CANDIDATES, CONTROLLER, Schedule};
 
 /// Times that let everything happen within a schedule. On a busy machine nodes fall that are well:
 /// that is one more fault.
-const SETTINGS: &str = "fencing = 'strict'\nperiod = '50ms'\ntimeout = '400ms'\nlease = '1s'\n\
+const SETTINGS: &str = "period = '50ms'\ntimeout = '400ms'\nlease = '1s'\n\
                         failover.damping.count = 0";
 
 /// Nodes on which one schedule after the other is run.
@@ -19,11 +19,11 @@ pub(super) struct Site {
 }
 
 impl Site {
-    pub(super) fn start(purpose: &str) -> Self {
+    pub(super) fn start(purpose: &str, fencing: Fencing) -> Self {
         let setup = Setup {
             candidates: CANDIDATES.to_vec(),
             controller: CONTROLLER,
-            settings: SETTINGS.to_owned(),
+            settings: format!("fencing = '{fencing}'\n{SETTINGS}"),
             ..Setup::default()
         };
         let scene = Scene::start(purpose, setup).unwrap();
