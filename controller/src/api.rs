@@ -100,6 +100,9 @@ pub struct Node {
     pub loss: Option<f64>,
     /// What the last reply says of the node's agent.
     pub agent: Option<Agent>,
+    /// How much longer its lease lasts, by its last reply, ms; absent: it holds none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_left_ms: Option<f64>,
     /// Hexadecimal; another one means that the node's kernel began anew.
     pub incarnation: Option<String>,
     /// The addresses that are probed.

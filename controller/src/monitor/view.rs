@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant, SystemTime};
 
-use probe_ebpf::wire::probe::{AGENT_UP, Answer, DRAINING, LOCAL_CHECKS_OK, NEVER};
+use probe_ebpf::wire::probe::{AGENT_UP, Answer, DRAINING, LEASE_HELD, LOCAL_CHECKS_OK, NEVER};
 
 use super::Reading;
 use super::keys::KeyView;
@@ -43,6 +43,8 @@ pub struct NodeView {
     pub lost: u64,
     /// What the last reply says of the agent.
     pub agent: Option<api::Agent>,
+    /// Until when its lease is held, by its last reply; `None`: it holds none.
+    pub lease_until: Option<Instant>,
     /// Where it is probed.
     pub addresses: Vec<AddressView>,
     /// Its keys.
@@ -133,6 +135,7 @@ impl NodeView {
             round_trips: None,
             lost: 0,
             agent: None,
+            lease_until: None,
             addresses: Vec::new(),
             keys: KeyView::default(),
             problem: None,
@@ -178,6 +181,8 @@ impl NodeView {
         if newest {
             self.incarnation = Some(answer.incarnation);
             self.agent = Some(agent(answer));
+            let left = Duration::from_millis(answer.lease_ms.into());
+            self.lease_until = (answer.flags & LEASE_HELD != 0).then(|| at + left);
         }
     }
 
@@ -203,6 +208,7 @@ impl NodeView {
         self.round_trips = None;
         self.lost = 0;
         self.agent = None;
+        self.lease_until = None;
         self.outcomes = Outcomes::default();
         self.not_probed = None;
         for address in &mut self.addresses {
@@ -233,12 +239,19 @@ impl NodeView {
             }),
             loss: self.outcomes.loss(),
             agent: self.agent,
+            lease_left_ms: self.lease_left(now.instant).map(milliseconds),
             incarnation: self.incarnation.map(|number| format!("{number:016x}")),
             addresses: self.addresses.iter().map(address).collect(),
             labels: self.labels.clone(),
             keys: self.keys.to_api(),
             conditions: self.conditions(now.instant),
         }
+    }
+
+    /// How much longer its lease lasts, unless it is extended; `None`: it holds none.
+    pub fn lease_left(&self, now: Instant) -> Option<Duration> {
+        let left = self.lease_until?.saturating_duration_since(now);
+        (!left.is_zero()).then_some(left)
     }
 
     /// What deserves attention about it, whatever its state.

@@ -37,7 +37,7 @@ async fn list(State(egress): State<EgressHandle>) -> Json<GatewayList> {
     Json(egress.planner().view(Instant::now()))
 }
 
-/// Of a node, what deserves attention is part of the explanation.
+/// Of a node, its lease and what deserves attention are part of the explanation.
 async fn explain(
     State((egress, board, tunnels)): State<(EgressHandle, Arc<Board>, Collector)>,
     Path(subject): Path<String>,
@@ -45,12 +45,18 @@ async fn explain(
     let now = Instant::now();
     let explanation = egress.planner().explain(now, &subject);
     let node = board.node(&subject);
+    let lease = node.as_ref().and_then(|node| node.lease_left(now));
     let conditions = node.map_or(Vec::new(), |node| node.conditions(now));
     let sentence = |it: Condition| format!("{}: {}.", it.name, it.message);
     match explanation {
         Some(mut explanation) => {
             let one_way = tunnel_web::sentences(&tunnels, &subject).await;
-            let more = conditions.into_iter().map(sentence).chain(one_way);
+            let lease = lease.map(|left| {
+                let left = left.as_secs_f64();
+                format!("It holds its lease, for {left:.1} s more unless that is extended.")
+            });
+            let conditions = conditions.into_iter().map(sentence);
+            let more = lease.into_iter().chain(conditions).chain(one_way);
             explanation.sentences.extend(more);
             Json(explanation).into_response()
         }

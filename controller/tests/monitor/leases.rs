@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use probe_user::session::{Renewal, Right};
 
-use crate::world::{HEALTHY, PERIOD, ROUND_TRIP, World};
+use crate::world::{Behaviour, HEALTHY, PERIOD, ROUND_TRIP, World};
 
 fn renew(world: &mut World, nodes: &[&str]) -> BTreeMap<String, Instant> {
     let renewal = Renewal {
@@ -77,4 +77,24 @@ fn nodes_that_nobody_named_are_not_renewed() {
     renew(&mut world, &[]);
     world.run(4 * PERIOD);
     assert!(renew(&mut world, &[]).is_empty());
+}
+
+#[test]
+fn what_is_left_of_a_lease_is_shown_until_it_is_over() {
+    let (mut world, _consumer) = World::watching(&[("n1", &["10.0.0.1"])]);
+    let holder = Behaviour {
+        lease_ms: 700,
+        ..HEALTHY
+    };
+    world.answer_as("10.0.0.1", holder);
+    world.run(2 * PERIOD);
+    let left = world.view("n1").lease_left(world.now.instant).unwrap();
+    let whole = Duration::from_millis(700);
+    assert!(
+        left <= whole + ROUND_TRIP && left + PERIOD >= whole,
+        "{left:?}"
+    );
+    world.cut("10.0.0.1");
+    world.run(left);
+    assert_eq!(world.view("n1").lease_left(world.now.instant), None);
 }

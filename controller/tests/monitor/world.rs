@@ -12,7 +12,7 @@ use controller::monitor::{
     Testimony,
 };
 use probe_ebpf::wire::ntp::NtpTime;
-use probe_ebpf::wire::probe::{AGENT_UP, Answer, NEVER, ProbePacket};
+use probe_ebpf::wire::probe::{AGENT_UP, Answer, LEASE_HELD, NEVER, ProbePacket};
 use probe_user::keys::{ClusterKeys, NodeKey};
 use probe_user::session::{ProbeSettings, SocketStats, Transmit};
 use prometheus_client::metrics::histogram::Histogram;
@@ -41,15 +41,19 @@ pub(crate) const SETTINGS: MonitorSettings = MonitorSettings {
 pub(crate) struct Behaviour {
     pub(crate) agent_up: bool,
     pub(crate) incarnation: u64,
+    /// What is left of its lease, ms; 0: it holds none.
+    pub(crate) lease_ms: u32,
 }
 
 pub(crate) const HEALTHY: Behaviour = Behaviour {
     agent_up: true,
     incarnation: 1,
+    lease_ms: 0,
 };
 pub(crate) const AGENTLESS: Behaviour = Behaviour {
     agent_up: false,
     incarnation: 1,
+    lease_ms: 0,
 };
 
 pub(crate) struct World {
@@ -195,8 +199,8 @@ impl World {
             sent: time,
             error_estimate: 1,
             ttl: 64,
-            flags: if behaviour.agent_up { AGENT_UP } else { 0 },
-            lease_ms: 0,
+            flags: flag(behaviour.agent_up, AGENT_UP) | flag(behaviour.lease_ms != 0, LEASE_HELD),
+            lease_ms: behaviour.lease_ms,
             epoch: 0,
             incarnation: behaviour.incarnation,
             node_time: (self.now.instant - self.booted).as_nanos() as u64 + 1,
@@ -266,4 +270,8 @@ pub(crate) fn record(state: State, now: SystemTime) -> Record {
         since: now - Duration::from_secs(3600),
         incarnation: Some(1),
     }
+}
+
+const fn flag(is_set: bool, flag: u8) -> u8 {
+    if is_set { flag } else { 0 }
 }

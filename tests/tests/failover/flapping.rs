@@ -8,7 +8,8 @@ use pulsepath_tests::eventually;
 use crate::world::{PATIENCE, World};
 
 const HOLD: Duration = Duration::from_secs(2);
-const SETTINGS: &str = "period = '50ms'\ntimeout = '500ms'\ncontrol.plaintext = true\n\
+const SETTINGS: &str = "period = '50ms'\ntimeout = '500ms'\nlease = '600ms'\n\
+                        control.plaintext = true\n\
                         failover.damping = { count = 2, window = '600s', hold = '2s' }\n";
 
 #[test]
