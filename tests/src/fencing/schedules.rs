@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 
 use super::site::Phase;
 use super::{Fault, Fencing, LEASE, Site, Stop};
@@ -180,12 +180,16 @@ pub const WITNESSED: &[Schedule] = &[
         std::thread::sleep(2 * LEASE);
         Ok(())
     }),
-    abandoned(
+    // What it began to take away moves once it is back: nobody asks again whether that is still due.
+    schedule(
         "controller in the smaller part of a split cluster",
+        Ends::Either,
         |site| {
             site.begin(Fault::CutManagement(site.controller()))?;
             site.scene().await_held("NoQuorum")?;
             std::thread::sleep(2 * LEASE);
+            let owner = site.scene().owner()?;
+            ensure!(owner == site.owner(), "it has moved to n{owner}");
             Ok(())
         },
     ),

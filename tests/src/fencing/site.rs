@@ -114,6 +114,8 @@ impl Site {
         if self.variant.fencing == Fencing::Quorum {
             self.scene().await_witnesses()?;
         }
+        // A move that the last schedule began may go on after everything is mended.
+        self.scene().await_settled()?;
         self.owner = self.scene().owner()?;
         self.pin_the_client()?;
         let recorder = Recorder::start(self.scene().external(), self.variant.address())?;

@@ -8,8 +8,9 @@ use pulsepath_tests::eventually;
 use crate::world::{PATIENCE, World};
 
 const HOLD: Duration = Duration::from_secs(2);
-const SETTINGS: &str = "period = '50ms'\ntimeout = '500ms'\nlease = '600ms'\n\
-                        control.plaintext = true\n\
+/// Strict: one node is the other's only witness, and both are cut.
+const SETTINGS: &str = "period = '50ms'\ntimeout = '500ms'\nfencing = 'strict'\n\
+                        lease = '600ms'\ncontrol.plaintext = true\n\
                         failover.damping = { count = 2, window = '600s', hold = '2s' }\n";
 
 #[test]

@@ -129,6 +129,19 @@ impl Scene {
         })
     }
 
+    /// Waits until all egress IPs are announced by their owners, and none is on its way to another.
+    ///
+    /// # Errors
+    /// They are not within [`PATIENCE`].
+    pub fn await_settled(&self) -> Result<()> {
+        until("all egress IPs are announced, and stay", || {
+            let addresses = self.addresses()?;
+            let is_settled = |it: &EgressIp| is_announced(it) && it.phase.is_none();
+            ensure!(addresses.iter().all(is_settled), "{addresses:?}");
+            Ok(())
+        })
+    }
+
     /// Waits until so many of the egress IPs have an owner.
     ///
     /// # Errors
