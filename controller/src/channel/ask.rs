@@ -1,7 +1,6 @@
 //! Asks agents whether they hear a node, and what flows through their tunnels.
 
 use std::collections::HashMap;
-use std::error::Error as _;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,10 +14,9 @@ use probe_user::logging::in_words;
 use probe_user::tunnels::{Named, TunnelReport};
 use tokio::sync::watch;
 use tokio::time::timeout;
-use tonic::Code;
 use tonic::transport::Channel;
 
-use super::connect::Caller;
+use super::connect::{Caller, why_unreached};
 use super::lanes::Lanes;
 
 /// A connection that nobody has asked anything over for so long is given up.
@@ -243,13 +241,8 @@ async fn in_time<T>(
 }
 
 fn failure(status: tonic::Status) -> AskFailure {
-    match status.code() {
-        Code::Unavailable | Code::Unknown | Code::Cancelled => {
-            let why = status
-                .source()
-                .map_or(status.message().to_owned(), in_words);
-            AskFailure::Unreachable(why)
-        }
-        _ => AskFailure::Unable(status.message().to_owned()),
+    match why_unreached(&status) {
+        Some(why) => AskFailure::Unreachable(why),
+        None => AskFailure::Unable(status.message().to_owned()),
     }
 }

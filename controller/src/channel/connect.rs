@@ -1,5 +1,6 @@
 //! Connections to agents.
 
+use std::error::Error as _;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use hyper_util::rt::TokioIo;
 use nix::sys::socket::{setsockopt, sockopt};
 use probe_user::channel::{Credentials, Security};
+use probe_user::logging::in_words;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -17,6 +19,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::{Code, Status};
 
 use super::lanes::Lanes;
 
@@ -151,4 +154,19 @@ impl AsyncWrite for Watched {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.transport).poll_shutdown(context)
     }
+}
+
+/// Why a call did not reach the agent; `None`: it did, and this is the agent's answer.
+pub(super) fn why_unreached(status: &Status) -> Option<String> {
+    let unreached = matches!(
+        status.code(),
+        Code::Unavailable | Code::Unknown | Code::Cancelled
+    );
+    // Made up by our side, too, when there is no connection; the cause is what people need.
+    let why = || {
+        status
+            .source()
+            .map_or(status.message().to_owned(), in_words)
+    };
+    unreached.then(why)
 }

@@ -1,6 +1,5 @@
 //! The way to one agent.
 
-use std::error::Error as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use super::agent::Failure;
-use super::connect::{Caller, Connected};
+use super::connect::{Caller, Connected, why_unreached};
 use super::lanes::Lanes;
 use super::order::{CallError, Order};
 
@@ -182,13 +181,11 @@ async fn call<O: Order>(
 }
 
 fn failure(address: SocketAddr, status: &Status) -> Failure {
+    if let Some(why) = why_unreached(status) {
+        return Failure::NoAnswer { address, why };
+    }
     let why = status.message().to_owned();
     match status.code() {
-        // Made up by our side, too, when there is no connection; the cause is what people need.
-        Code::Unavailable | Code::Unknown | Code::Cancelled => Failure::NoAnswer {
-            address,
-            why: status.source().map_or(why, in_words),
-        },
         Code::FailedPrecondition => Failure::Stale { address, why },
         _ => Failure::Unable { address, why },
     }

@@ -1,29 +1,21 @@
 //! What each agent shall be told, and in which incarnation of its node.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use probe_user::channel::{Push, Security};
 use probe_user::egress::Desired;
-use tokio::sync::mpsc;
 
-use crate::channel::{AgentPool, Answer, Outcome};
+use super::messenger::Messenger;
+use crate::channel::{Answer, Outcome};
 use crate::health::State;
 use crate::monitor::{NodeSpec, Sighting};
 
 /// The agents of all nodes, even of those that are not configured any more: they may have to
 /// release something. Each is told anew whenever anything about it changes.
 pub(super) struct Agents {
-    /// `None`: no channel is configured.
-    channel: Option<Channel>,
+    messenger: Messenger<Push>,
     nodes: HashMap<String, Node>,
-}
-
-struct Channel {
-    pool: AgentPool,
-    answers: mpsc::UnboundedReceiver<Answer>,
-    /// Where agents listen.
-    port: u16,
 }
 
 /// What is known of a node.
@@ -57,31 +49,20 @@ pub(super) struct NoChannel;
 impl Agents {
     /// Knows no node yet. Agents listen on `port`; without `security` none is told anything.
     pub(super) fn new(security: Option<Security>, port: u16) -> Self {
-        let open = |security| {
-            let (pool, answers) = AgentPool::new(security);
-            Channel {
-                pool,
-                answers,
-                port,
-            }
-        };
         Self {
-            channel: security.map(open),
+            messenger: Messenger::new(security, port),
             nodes: HashMap::new(),
         }
     }
 
     /// The next answer of any agent. Never returns without a channel.
     pub(super) async fn answer(&mut self) -> Option<Answer> {
-        match &mut self.channel {
-            Some(channel) => channel.answers.recv().await,
-            None => std::future::pending().await,
-        }
+        self.messenger.answer().await
     }
 
     /// An answer that has come already.
     pub(super) fn answer_at_hand(&mut self) -> Option<Answer> {
-        self.channel.as_mut()?.answers.try_recv().ok()
+        self.messenger.answer_at_hand()
     }
 
     /// These nodes are configured from now on.
@@ -114,9 +95,7 @@ impl Agents {
         };
         if node.state != sighting.state {
             node.state = sighting.state;
-            if let Some(channel) = &self.channel {
-                channel.pool.set_state(&sighting.node, sighting.state);
-            }
+            self.messenger.set_state(&sighting.node, sighting.state);
         }
         let incarnation = sighting.incarnation.or(node.incarnation);
         if node.incarnation != incarnation {
@@ -132,7 +111,7 @@ impl Agents {
             known.desired = Some(desired);
             self.push(node);
         }
-        self.channel.as_ref().map(drop).ok_or(NoChannel)
+        self.messenger.is_open().then_some(()).ok_or(NoChannel)
     }
 
     /// Takes note of an answer: a node that is not configured any more, and holds nothing any more,
@@ -150,14 +129,12 @@ impl Agents {
         };
         if self.nodes.get(&*answer.node).is_some_and(is_done) {
             self.nodes.remove(&*answer.node);
-            if let Some(channel) = &mut self.channel {
-                channel.pool.forget(&answer.node);
-            }
+            self.messenger.forget(&answer.node);
         }
     }
 
     fn push(&mut self, name: &str) {
-        let (Some(channel), Some(node)) = (&mut self.channel, self.nodes.get(name)) else {
+        let Some(node) = self.nodes.get(name) else {
             return;
         };
         let Some(desired) = &node.desired else {
@@ -167,19 +144,19 @@ impl Agents {
             incarnation: node.incarnation,
             desired: desired.clone(),
         };
-        let at = |address: &IpAddr| SocketAddr::new(*address, channel.port);
-        let addresses = node.addresses.iter().map(at).collect();
-        channel.pool.set_desired(name, addresses, push);
-        channel.pool.set_state(name, node.state);
+        self.messenger.tell(name, &node.addresses, push);
+        self.messenger.set_state(name, node.state);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
     use std::time::Duration;
 
     use probe_user::channel::{self, Bound, KeyPush, Refusal, Report};
     use probe_user::keys::ClusterKeys;
+    use tokio::sync::mpsc;
 
     use super::*;
 

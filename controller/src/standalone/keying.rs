@@ -1,19 +1,18 @@
 //! Brings every node its probe keys, and hears which ones it has.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use probe_user::channel::{KeyPush, Security};
 use probe_user::keys::NodeKey;
-use tokio::sync::mpsc;
 
-use crate::channel::{AgentPool, Answer};
+use super::messenger::Messenger;
+use crate::channel::Answer;
 use crate::monitor::{NodeSpec, Sighting};
 
 /// The agents of all nodes that are configured, whether they ever hold an egress IP or not.
 pub(super) struct Keying {
-    /// `None`: no channel is configured.
-    channel: Option<Channel>,
+    messenger: Messenger<KeyPush>,
     /// This controller's, or the last that was recorded.
     term: u32,
     nodes: HashMap<String, Node>,
@@ -24,36 +23,11 @@ struct Node {
     keys: Vec<NodeKey>,
 }
 
-struct Channel {
-    pool: AgentPool<KeyPush>,
-    answers: mpsc::UnboundedReceiver<Answer<Vec<NodeKey>>>,
-    /// Where agents listen.
-    port: u16,
-}
-
-impl Channel {
-    fn give(&mut self, name: &str, node: &Node, term: u32) {
-        let at = |address: &IpAddr| SocketAddr::new(*address, self.port);
-        let addresses = node.addresses.iter().map(at).collect();
-        let keys = node.keys.clone();
-        self.pool
-            .set_desired(name, addresses, KeyPush { term, keys });
-    }
-}
-
 impl Keying {
     /// Knows no node yet. Agents listen on `port`; without `security` none is given anything.
     pub(super) fn new(security: Option<Security>, port: u16) -> Self {
-        let open = |security| {
-            let (pool, answers) = AgentPool::new(security);
-            Channel {
-                pool,
-                answers,
-                port,
-            }
-        };
         Self {
-            channel: security.map(open),
+            messenger: Messenger::new(security, port),
             term: 0,
             nodes: HashMap::new(),
         }
@@ -66,10 +40,8 @@ impl Keying {
             (spec.name.clone(), Node { addresses, keys })
         };
         let before = std::mem::replace(&mut self.nodes, specs.iter().map(node).collect());
-        if let Some(channel) = &mut self.channel {
-            for gone in before.keys().filter(|name| !self.nodes.contains_key(*name)) {
-                channel.pool.forget(gone);
-            }
+        for gone in before.keys().filter(|name| !self.nodes.contains_key(*name)) {
+            self.messenger.forget(gone);
         }
         self.give_all();
     }
@@ -84,34 +56,31 @@ impl Keying {
 
     /// Takes note of how a node is doing.
     pub(super) fn observe(&self, sighting: &Sighting) {
-        if let Some(channel) = &self.channel {
-            channel.pool.set_state(&sighting.node, sighting.state);
-        }
+        self.messenger.set_state(&sighting.node, sighting.state);
     }
 
     /// The next answer of any agent. Never returns without a channel.
     pub(super) async fn answer(&mut self) -> Option<Answer<Vec<NodeKey>>> {
-        match &mut self.channel {
-            Some(channel) => channel.answers.recv().await,
-            None => std::future::pending().await,
-        }
+        self.messenger.answer().await
     }
 
     fn give_all(&mut self) {
-        if let Some(channel) = &mut self.channel {
-            for (name, node) in &self.nodes {
-                channel.give(name, node, self.term);
-            }
+        for (name, node) in &self.nodes {
+            let (term, keys) = (self.term, node.keys.clone());
+            self.messenger
+                .tell(name, &node.addresses, KeyPush { term, keys });
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
     use std::time::{Duration, SystemTime};
 
     use probe_user::channel::{Bound, Push, Refusal, Report};
     use probe_user::keys::ClusterKeys;
+    use tokio::sync::mpsc;
 
     use super::*;
     use crate::channel::Outcome;

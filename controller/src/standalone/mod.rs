@@ -10,6 +10,7 @@ mod gateway_web;
 mod gateways;
 mod keeper;
 mod keying;
+mod messenger;
 mod nodes;
 mod probing;
 mod publish;

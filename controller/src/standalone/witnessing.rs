@@ -1,15 +1,15 @@
 //! Tells witnesses what their duty is, and hears what they promise.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use probe_user::channel::{self, Security, Watched, WitnessReport};
 use probe_user::keys::{ClusterKeys, NodeKey, NodeKeys};
-use tokio::sync::mpsc;
 
-use crate::channel::{AgentPool, Answer};
+use super::messenger::Messenger;
+use crate::channel::Answer;
 use crate::failover::Duty;
 use crate::monitor::{NodeSpec, Sighting};
 
@@ -24,8 +24,7 @@ pub(super) struct Probes {
 
 /// The agents that are or were witnesses.
 pub(super) struct Witnessing {
-    /// `None`: no channel is configured.
-    channel: Option<Channel>,
+    messenger: Messenger<channel::Duty>,
     probes: Probes,
     /// The cluster's nodes, even those that are not configured any more.
     nodes: HashMap<String, Node>,
@@ -42,26 +41,11 @@ struct Node {
     keys: Option<NodeKeys>,
 }
 
-struct Channel {
-    pool: AgentPool<channel::Duty>,
-    answers: mpsc::UnboundedReceiver<Answer<WitnessReport>>,
-    /// Where agents listen.
-    port: u16,
-}
-
 impl Witnessing {
     /// There is no witness yet. Agents listen on `port`; without `security` none is told anything.
     pub(super) fn new(security: Option<Security>, port: u16, probes: Probes) -> Self {
-        let open = |security| {
-            let (pool, answers) = AgentPool::new(security);
-            Channel {
-                pool,
-                answers,
-                port,
-            }
-        };
         Self {
-            channel: security.map(open),
+            messenger: Messenger::new(security, port),
             probes,
             nodes: HashMap::new(),
             keys: None,
@@ -115,9 +99,7 @@ impl Witnessing {
 
     /// Takes note of how a node is doing.
     pub(super) fn observe(&self, sighting: &Sighting) {
-        if let Some(channel) = &self.channel {
-            channel.pool.set_state(&sighting.node, sighting.state);
-        }
+        self.messenger.set_state(&sighting.node, sighting.state);
     }
 
     /// This is the node's duty from now on; `None`: it has none, and need not be told.
@@ -129,19 +111,14 @@ impl Witnessing {
             }
             None => {
                 self.duties.remove(&node);
-                if let Some(channel) = &mut self.channel {
-                    channel.pool.forget(&node);
-                }
+                self.messenger.forget(&node);
             }
         }
     }
 
     /// The next answer of any witness. Never returns without a channel.
     pub(super) async fn answer(&mut self) -> Option<Answer<WitnessReport>> {
-        match &mut self.channel {
-            Some(channel) => channel.answers.recv().await,
-            None => std::future::pending().await,
-        }
+        self.messenger.answer().await
     }
 
     fn push(&mut self, witness: &Arc<str>) {
@@ -166,11 +143,8 @@ impl Witnessing {
             lease: duty.lease,
             port: self.probes.port,
         };
-        if let Some(channel) = &mut self.channel {
-            let at = |address: &IpAddr| SocketAddr::new(*address, channel.port);
-            let node = self.nodes.get(&**witness).into_iter();
-            let addresses = node.flat_map(|node| &node.addresses).map(at).collect();
-            channel.pool.set_desired(witness, addresses, duty);
-        }
+        let node = self.nodes.get(&**witness);
+        let addresses = node.map_or(&[][..], |node| &node.addresses);
+        self.messenger.tell(witness, addresses, duty);
     }
 }

@@ -53,6 +53,12 @@ impl World {
         *self.renewed.get(node).unwrap_or(&(index as u64 + 1))
     }
 
+    /// The instances of the witnesses of a node.
+    fn set(&self, node: &str) -> Vec<u64> {
+        let set = self.witnesses.roster().set(node);
+        set.map(|it| it.instance).collect()
+    }
+
     fn confirm(&mut self) {
         let version = self.witnesses.roster().version;
         for node in &self.nodes {
@@ -139,13 +145,7 @@ fn who_is_chosen_is_asked_for_its_memory_and_appointed_then() {
     assert!(!world.reappoint(), "nobody's memory is known");
     world.run();
     assert_eq!(world.members(), ["n0", "n1", "n2", "n3"]);
-    let instances: Vec<u64> = world
-        .witnesses
-        .roster()
-        .set("n4")
-        .map(|it| it.instance)
-        .collect();
-    assert_eq!(instances, [1, 2, 3]);
+    assert_eq!(world.set("n4"), [1, 2, 3]);
 }
 
 #[test]
@@ -226,13 +226,7 @@ fn a_witness_that_lost_its_memory_is_another_one_in_the_same_slot() {
         world.answer(&node, None);
     }
     world.run();
-    let instances: Vec<u64> = world
-        .witnesses
-        .roster()
-        .set("n4")
-        .map(|it| it.instance)
-        .collect();
-    assert_eq!(instances, [1, 77, 3]);
+    assert_eq!(world.set("n4"), [1, 77, 3]);
 }
 
 #[test]
