@@ -1,9 +1,11 @@
 //! What a machine needs, installed where it is missing.
 //!
 //! `compiler` chooses who compiles the kernel programs, `linker` sees to the bpf-linker that fits
-//! it, `packages` asks and feeds Debian's package manager, `tools` has the foreign programs of tests and benches.
+//! it, `packages` asks and feeds Debian's package manager, `tools` has the foreign programs of tests and
+//! benches, `kubernetes` those of a cluster.
 
 mod compiler;
+mod kubernetes;
 mod linker;
 mod packages;
 mod tools;
@@ -84,6 +86,7 @@ pub(crate) fn setup(purpose: Purpose) -> Result<Toolchain> {
     }
     if purpose >= Purpose::Test {
         tools::ensure()?;
+        kubernetes::ensure()?;
     }
     Ok(toolchain)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -55,28 +56,73 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    let list = missing.join(" ");
+    require_apt(&missing)?;
+    say(&format!(
+        "installing Debian packages: {}",
+        missing.join(" ")
+    ));
+    with_lists(|| apt_install(&missing))
+}
+
+/// Unpacks `packages` below `root`, without installing them.
+///
+/// # Errors
+/// This is not Debian, or `apt-get` or `dpkg-deb` fails.
+pub(crate) fn unpack(packages: &[&str], root: &Path) -> Result<()> {
+    if packages.is_empty() {
+        return Ok(());
+    }
+    require_apt(packages)?;
+    say(&format!(
+        "unpacking Debian packages: {}",
+        packages.join(" ")
+    ));
+    let archives = root.join("archives");
+    fs::create_dir_all(&archives).with_context(|| format!("make {}", archives.display()))?;
+    with_lists(|| {
+        run(Command::new("apt-get")
+            .current_dir(&archives)
+            .args(["download", "--quiet"])
+            .args(packages))
+    })?;
+    let entries =
+        fs::read_dir(&archives).with_context(|| format!("read {}", archives.display()))?;
+    for entry in entries.flatten() {
+        run(Command::new("dpkg-deb")
+            .arg("--extract")
+            .arg(entry.path())
+            .arg(root))?;
+    }
+    fs::remove_dir_all(&archives).with_context(|| format!("remove {}", archives.display()))
+}
+
+fn require_apt(packages: &[&str]) -> Result<()> {
     ensure!(
         find_program("apt-get").is_some(),
-        "missing: {list} (names of Debian packages). This is no Debian: install them, or what \
-         they stand for here, by hand"
+        "missing: {} (names of Debian packages). This is no Debian: install them, or what \
+         they stand for here, by hand",
+        packages.join(" ")
     );
-    say(&format!("installing Debian packages: {list}"));
+    Ok(())
+}
+
+/// Lets `apt-get` do something, with lists that are there, and new if it fails.
+fn with_lists(act: impl Fn() -> Result<()>) -> Result<()> {
     let updated = !have_lists();
     if updated {
         update()?;
     }
-    let outcome = apt_install(&missing);
+    let outcome = act();
     if outcome.is_err() && !updated {
         // Old lists name versions that the mirrors no longer have.
         update()?;
-        return apt_install(&missing).context(UNREACHABLE);
+        return act().context(UNREACHABLE);
     }
     outcome.context(UNREACHABLE)
 }
 
 const UNREACHABLE: &str =
-    "cannot install packages: are Debian's mirrors reachable, and do they have them?";
+    "cannot get packages: are Debian's mirrors reachable, and do they have them?";
 
 /// Whether the package manager could install `package`.
 pub(crate) fn is_offered(package: &str) -> bool {
