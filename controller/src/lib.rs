@@ -2,7 +2,8 @@
 //!
 //! `health` holds the rules and depends on nothing outside itself; `monitor` feeds it from the
 //! prober; `failover` decides who owns which egress IP, and `channel` tells the agents; `tunnels` asks
-//! them what flows between nodes; `standalone` runs all of it from a configuration file; `api` is what the HTTP interface
+//! them what flows between nodes; `standalone` runs all of it from a configuration file, `kubernetes` in a
+//! cluster; `api` is what the HTTP interface
 //! says and `client` reads, for the command line client in `cli`.
 
 #![forbid(unsafe_code)]
@@ -16,6 +17,7 @@ pub mod consumers;
 pub mod failover;
 pub mod grpc;
 pub mod health;
+pub mod kubernetes;
 pub mod metrics;
 pub mod monitor;
 pub mod services;

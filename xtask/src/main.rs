@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod build;
+mod crds;
 mod paths;
 mod run;
 mod setup;
@@ -40,8 +41,11 @@ enum Verb {
         #[arg(long)]
         release: bool,
     },
-    /// Formatting and lints, as CI checks them.
+    /// Formatting, lints, and whether the chart has the custom resources of the code, as CI checks
+    /// them.
     Check,
+    /// Writes the definitions of the custom resources into the chart.
+    Crds,
     /// Runs all tests (those of tiers 2 and 3 as root).
     Test {
         /// Passed on to `cargo test`: a filter, `-p PACKAGE`, `-- --nocapture`, ...
@@ -71,6 +75,7 @@ fn main() -> Result<()> {
         Verb::Setup { tests: true } => setup::setup(Purpose::Test).map(drop),
         Verb::Build { release } => build::build(Profile::new(release), Purpose::Build).map(drop),
         Verb::Check => run::check(),
+        Verb::Crds => crds::write(),
         Verb::Test { arguments } => run::test(&arguments),
         Verb::Demo { keep, clean } => run::demo(keep, clean),
         Verb::Bench { arguments } => run::bench(&arguments),

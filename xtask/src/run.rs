@@ -5,11 +5,11 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::build::{Profile, build};
-use crate::paths;
 use crate::setup::Purpose;
 use crate::shell::{as_root, become_command, cargo, output, run, say, sudo};
+use crate::{crds, paths};
 
-/// Formatting and lints. Needs no BPF toolchain.
+/// Formatting, lints, and the chart's custom resources. Needs no BPF toolchain.
 pub(crate) fn check() -> Result<()> {
     run(cargo()
         .current_dir(paths::root())
@@ -18,7 +18,8 @@ pub(crate) fn check() -> Result<()> {
         .current_dir(paths::root())
         .args(["clippy", "--workspace", "--all-targets", "--target-dir"])
         .arg(paths::target())
-        .args(["--", "-D", "warnings"]))
+        .args(["--", "-D", "warnings"]))?;
+    crds::check()
 }
 
 /// Builds everything and becomes `cargo test`, with `arguments`.

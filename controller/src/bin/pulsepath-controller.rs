@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
+use controller::kubernetes::crds;
 use controller::standalone::{self, keygen};
 
 /// Tells for every node whether its dataplane and its agent work.
@@ -20,6 +21,8 @@ enum Command {
     Run(standalone::Options),
     /// Make the cluster key or the key of a node, or certificates for the control channel
     Keygen(keygen::Options),
+    /// Print the definitions of the custom resources as YAML, for `kubectl apply --server-side -f -`
+    Crds(crds::Options),
 }
 
 fn main() -> ExitCode {
@@ -44,6 +47,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
                 println!("wrote {}", file.display());
             }
         }
+        Command::Crds(options) => crds::crds(&options)?,
     }
     Ok(())
 }
