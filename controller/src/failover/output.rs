@@ -125,6 +125,15 @@ pub enum Event {
         /// Why it left; `None`: it had no owner.
         cause: Option<Cause>,
     },
+    /// An address stays with an owner that it was to leave, and need not leave any more.
+    Aborted {
+        /// Its gateway.
+        gateway: String,
+        /// The address.
+        address: IpAddr,
+        /// The owner.
+        node: Arc<str>,
+    },
     /// The new owner announced an address.
     Completed {
         /// Its gateway.

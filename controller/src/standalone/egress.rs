@@ -352,6 +352,16 @@ fn log_event(event: &Event) {
             cause = cause.map(tracing::field::display),
             "egress IP assigned"
         ),
+        Event::Aborted {
+            gateway,
+            address,
+            node,
+        } => tracing::info!(
+            gateway,
+            %address,
+            node = &**node,
+            "egress IP stays: its owner is fit again before anybody else could take over"
+        ),
         Event::Completed {
             gateway,
             address,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use controller::clock::Reading;
 use controller::failover::{
-    DampingSettings, Duty, Fencing, Gateway, GuardSettings, NodeConfig, Observation, Output,
+    DampingSettings, Duty, Event, Fencing, Gateway, GuardSettings, NodeConfig, Observation, Output,
     Planner, PlannerSettings, Record, Renewals,
 };
 use controller::health::State;
@@ -62,6 +62,8 @@ pub(crate) struct Controller {
     states: BTreeMap<String, (State, SystemTime)>,
     /// Something was handled since it last decided.
     news: bool,
+    /// How many moves it has aborted.
+    pub(crate) aborted: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -103,6 +105,7 @@ impl Controller {
             duties: BTreeMap::new(),
             states: BTreeMap::new(),
             news: true,
+            aborted: 0,
         };
         let reading = controller.reading(now);
         if let Some(record) = record {
@@ -284,7 +287,9 @@ impl Controller {
                 self.duties
                     .extend(duty.map(|duty| (node.to_string(), (duty, now))));
             }
-            Output::Event(_) => {}
+            Output::Event(event) => {
+                self.aborted += u64::from(matches!(event, Event::Aborted { .. }));
+            }
         }
     }
 

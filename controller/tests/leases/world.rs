@@ -71,6 +71,8 @@ pub(crate) struct World {
     origin: Instant,
     /// How often another node began to pass an address.
     pub(crate) moves: u64,
+    /// How often an address stayed after all.
+    pub(crate) aborted: u64,
     passing: BTreeMap<IpAddr, usize>,
     /// What must never be, if it has been.
     pub(crate) two_owners: Option<String>,
@@ -106,6 +108,7 @@ impl World {
             store: None,
             origin: Instant::now(),
             moves: 0,
+            aborted: 0,
             passing: BTreeMap::new(),
             two_owners: None,
         }
@@ -346,6 +349,7 @@ impl World {
                 }
             }
         }
+        self.aborted += std::mem::take(&mut controller.aborted);
         self.controller = Some(controller);
     }
 

@@ -186,6 +186,13 @@ impl Leases {
         raised
     }
 
+    /// Whether a node whose agent has confirmed nothing above `confirmed` is granted no lease since its
+    /// floor was raised in this term.
+    pub(super) fn bars(&self, node: &str, confirmed: u64) -> bool {
+        let lease = self.nodes.get(node).filter(|_| self.is_fenced());
+        lease.is_some_and(|lease| lease.raised > 0 && confirmed < lease.floor)
+    }
+
     /// The node's agent has confirmed an epoch. Nothing is extended under one below the floor, so
     /// that what it does with witnesses or limits then makes no difference.
     pub(super) fn confirm(&mut self, node: &Arc<str>, epoch: u64, now: Instant) {

@@ -9,34 +9,11 @@ use probe_user::egress::Claim;
 use super::Planner;
 use super::seating::Seating;
 use super::state::{Address, Leaving, Move, Node, Stage};
+use super::step::Step;
 use crate::clock::Reading;
 use crate::failover::guard::{Sign, Verdict};
-use crate::failover::lease::Safety;
-
 use crate::failover::{Cause, Event, Output, Phase};
 use crate::health::State;
-
-/// How an owner lets go of an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Release {
-    /// Its agent is asked to, and confirms.
-    Ask,
-    /// It is gone: nobody can be asked.
-    AtOnce,
-    /// Not now.
-    Wait(Wait),
-}
-
-/// Why a move is held back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wait {
-    /// The owner's agent is silent, its dataplane is not: it goes on serving.
-    AgentSilent,
-    /// The owner's state is not known yet.
-    Undecided,
-    /// Too many nodes were lost at once.
-    Held,
-}
 
 /// An address without an owner, and where it would go.
 struct Homeless {
@@ -55,6 +32,7 @@ impl Planner {
             self.claim();
             self.judge_guard(now.instant);
             self.release_damped(now.instant);
+            self.keep_addresses(now.instant);
             let mut seating = Seating::default();
             let homeless = self.release_addresses(now, &mut seating);
             self.place(now, &mut seating, homeless);
@@ -159,106 +137,6 @@ impl Planner {
         Some(Homeless { address: ip, wish })
     }
 
-    /// What is to be done about an address, if anything.
-    fn next_step(&self, now: Instant, ip: IpAddr, seating: &mut Seating) -> Option<Step> {
-        let address = self.addresses.get(&ip)?;
-        let Some(owner) = &address.owner else {
-            let settles_at = seating.of(self, &address.gateway).settles_at;
-            return settles_at.is_none_or(|at| at <= now).then_some(Step::Place);
-        };
-        let release = self.release(owner);
-        if let Stage::Leaving(Leaving { cause, .. }) = address.stage {
-            let safe = self.is_gone(now, address) || self.has_released(owner, ip);
-            return safe.then(|| Step::Part(owner.clone(), cause));
-        }
-        let cause = self.cause(now, address)?;
-        match release {
-            Release::AtOnce if self.leases.is_fenced() => Some(Step::Revoke(owner.clone(), cause)),
-            Release::AtOnce => Some(Step::Part(owner.clone(), cause)),
-            Release::Ask if cause.needs_target() => {
-                let seats = &mut seating.of(self, &address.gateway).seats;
-                let wish = address.home.as_deref().filter(|_| cause == Cause::Failback);
-                let found = seats.reserve(owner, wish);
-                found.then(|| Step::Revoke(owner.clone(), cause))
-            }
-            Release::Ask => Some(Step::Revoke(owner.clone(), cause)),
-            // Nobody waits for it: whenever its agent is back is soon enough, and not too soon.
-            Release::Wait(_) if cause == Cause::Withdrawn => {
-                Some(Step::Revoke(owner.clone(), cause))
-            }
-            Release::Wait(_) => None,
-        }
-    }
-
-    /// Why an address has to leave its owner, if it has to.
-    pub(super) fn cause(&self, now: Instant, address: &Address) -> Option<Cause> {
-        let owner = address.owner.as_ref()?;
-        let Some(node) = self.nodes.get(owner).filter(|node| node.present) else {
-            return Some(Cause::Deleted);
-        };
-        let candidates = self.candidates.get(&address.gateway);
-        if address.withdrawn {
-            Some(Cause::Withdrawn)
-        } else if node.state == State::Unreachable {
-            Some(Cause::Unreachable)
-        } else if candidates.is_none_or(|candidates| !candidates.contains(owner)) {
-            Some(Cause::Unselected)
-        } else if node.drained {
-            Some(Cause::Drained)
-        } else {
-            let settled = matches!(address.stage, Stage::Settled);
-            let back = settled && self.failback_at(address).is_some_and(|at| at <= now);
-            back.then_some(Cause::Failback)
-        }
-    }
-
-    /// When an address goes back to where it came from, as things are.
-    fn failback_at(&self, address: &Address) -> Option<Instant> {
-        let home = address
-            .home
-            .as_ref()
-            .filter(|home| address.owner.as_ref() != Some(home))?;
-        let node = self.nodes.get(home).filter(|node| node.is_eligible())?;
-        Some(node.changed + self.settings.failback?)
-    }
-
-    /// How an owner lets go.
-    pub(super) fn release(&self, owner: &str) -> Release {
-        let Some(node) = self.nodes.get(owner).filter(|node| node.present) else {
-            return Release::AtOnce;
-        };
-        match node.state {
-            // Whoever drains a node that is not heard says that it is down: no need to wonder.
-            State::Unreachable if self.guard.is_holding() && !node.drained => {
-                Release::Wait(Wait::Held)
-            }
-            State::Unreachable => Release::AtOnce,
-            State::Available => Release::Ask,
-            State::Unavailable => Release::Wait(Wait::AgentSilent),
-            State::Unknown => Release::Wait(Wait::Undecided),
-        }
-    }
-
-    /// Whether the owner of a leaving address cannot use it any more, whatever its agent says.
-    fn is_gone(&self, now: Instant, address: &Address) -> bool {
-        let release = address.owner.as_deref().map(|owner| self.release(owner));
-        match self.leases.is_fenced() {
-            false => release == Some(Release::AtOnce),
-            true => {
-                let is_over = self.safe_at(address).is_some_and(|at| at <= now);
-                is_over && release != Some(Release::Wait(Wait::Held))
-            }
-        }
-    }
-
-    /// Whether the owner's agent has confirmed that it does not hold the address.
-    fn has_released(&self, owner: &str, ip: IpAddr) -> bool {
-        let confirmed = |node: &Node| {
-            node.told == node.epoch && node.confirmed >= node.epoch && !node.leftovers.contains(&ip)
-        };
-        self.nodes.get(owner).is_none_or(confirmed)
-    }
-
     fn place(&mut self, now: Reading, seating: &mut Seating, homeless: Vec<Homeless>) {
         for Homeless { address: ip, wish } in homeless {
             let Some(gateway) = self
@@ -274,65 +152,6 @@ impl Planner {
                 address.give(now, target.clone());
                 self.stale.insert(target);
             }
-        }
-    }
-
-    /// From whoever has lost an address and cannot be asked for it, the right to use it is taken: its
-    /// lease is extended no more until it has applied that.
-    fn renew(&mut self, now: Instant) {
-        for address in self.addresses.values_mut() {
-            let (Some(owner), Stage::Leaving(leaving)) = (&address.owner, &mut address.stage)
-            else {
-                continue;
-            };
-            let epoch = self.nodes.get(owner).map(|node| node.epoch);
-            leaving.epoch = leaving.epoch.or(epoch);
-        }
-        self.leases.pass(now);
-        if !self.leases.is_fenced() {
-            return;
-        }
-        let ips: Vec<IpAddr> = self.addresses.keys().copied().collect();
-        for ip in ips {
-            self.fence(now, ip);
-        }
-        let owners = self.addresses.values().filter_map(|it| it.owner.as_ref());
-        let candidates = self.candidates.values().flatten();
-        let renewals = self.leases.renewals(owners.chain(candidates));
-        self.outputs.extend(renewals.map(Output::Renew));
-    }
-
-    /// When the owner of a leaving address cannot use it any more, as far as that is known.
-    fn safe_at(&self, address: &Address) -> Option<Instant> {
-        let Stage::Leaving(Leaving { epoch, .. }) = address.stage else {
-            return None;
-        };
-        match self.leases.safety(address.owner.as_deref()?, epoch?) {
-            Safety::At(at) => Some(at),
-            Safety::Unknown | Safety::NoQuorum(_) => None,
-        }
-    }
-
-    fn fence(&mut self, now: Instant, ip: IpAddr) {
-        let address = self.addresses.get(&ip);
-        let owner = address.and_then(|address| address.owner.clone());
-        let Some(owner) = owner.filter(|owner| self.release(owner) == Release::AtOnce) else {
-            return;
-        };
-        let stage = self
-            .addresses
-            .get_mut(&ip)
-            .map(|address| &mut address.stage);
-        if let Some(Stage::Leaving(Leaving {
-            step,
-            epoch: Some(epoch),
-            ..
-        })) = stage
-        {
-            if step.phase == Phase::Revoke {
-                step.enter(now, Phase::Safe);
-            }
-            self.dirty |= self.leases.raise(&owner, *epoch);
         }
     }
 
@@ -367,16 +186,6 @@ impl Planner {
     }
 }
 
-/// The next step for one address.
-enum Step {
-    /// Its owner is to release it.
-    Revoke(Arc<str>, Cause),
-    /// It has left its owner, safely.
-    Part(Arc<str>, Cause),
-    /// It has no owner, and may get one.
-    Place,
-}
-
 impl Address {
     /// Leaves its owner: revoked and safe. The record follows, be it of nobody.
     fn part(&mut self, now: Reading, owner: Arc<str>, cause: Cause) {
@@ -404,6 +213,15 @@ impl Address {
             Cause::Failback => {}
         }
         self.stage = Stage::Arriving(parting);
+    }
+
+    /// Stays with the owner that it was to leave, which may have lost it already and claims it again
+    /// then; returns that.
+    pub(super) fn stay(&mut self) -> Option<Arc<str>> {
+        self.stage = Stage::Settled;
+        self.claim = Claim::Failover;
+        self.report = None;
+        self.owner.clone()
     }
 
     /// Gets an owner.

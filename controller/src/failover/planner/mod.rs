@@ -1,11 +1,13 @@
-//! The planner: what it knows and how it is told. What it concludes is in `decide`, what it shows
-//! in `view`.
+//! The planner: what it knows and how it is told. What it concludes is in `decide`, `step` and
+//! `revoke`, what it shows in `view`.
 
 mod appoint;
 mod decide;
 mod lease_view;
+mod revoke;
 mod seating;
 mod state;
+mod step;
 mod tell;
 mod view;
 

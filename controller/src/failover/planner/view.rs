@@ -8,8 +8,8 @@ use probe_user::egress::AddressState;
 use probe_user::settings::HumanDuration;
 
 use super::Planner;
-use super::decide::{Release, Wait};
 use super::state::{Address, Leaving, Node, Stage};
+use super::step::{Release, Wait};
 use crate::api::{self, ReportState, Timestamp};
 use crate::failover::{Cause, Gateway, Phase};
 use crate::health::State;
