@@ -209,6 +209,28 @@ impl Cluster {
             .ip_batch(&indices.into_iter().map(line).collect::<String>())
     }
 
+    /// Cuts the nodes of `part` off from all others and from the hub, together: they hear each other.
+    ///
+    /// # Errors
+    /// `ip` fails.
+    pub fn split(&self, part: impl IntoIterator<Item = u8>) -> Result<()> {
+        let plug = |index| format!("link set {} master part\n", self.node(index).port());
+        let plug: String = part.into_iter().map(plug).collect();
+        self.hub.ip_batch(&format!(
+            "link add part type bridge forward_delay 0 mcast_snooping 0\nlink set part up\n{plug}"
+        ))
+    }
+
+    /// Ends what [`Self::split`] began.
+    ///
+    /// # Errors
+    /// `ip` fails.
+    pub fn join(&self, part: impl IntoIterator<Item = u8>) -> Result<()> {
+        let plug = |index| format!("link set {} master br0\n", self.node(index).port());
+        let plug: String = part.into_iter().map(plug).collect();
+        self.hub.ip_batch(&format!("{plug}link delete part\n"))
+    }
+
     /// Drops every packet of one direction of node `index`'s link.
     ///
     /// # Errors

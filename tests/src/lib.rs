@@ -20,6 +20,7 @@ pub mod http;
 pub mod kernel;
 pub mod leftovers;
 mod link;
+pub mod loss;
 pub mod metrics;
 pub mod netns;
 pub mod node;

@@ -61,7 +61,7 @@ enum Verb {
         #[arg(long, conflicts_with = "keep")]
         clean: bool,
     },
-    /// Measures: `reflector`, `prober`, `outage`, `tunnels` or `fencing`.
+    /// Measures: `reflector`, `prober`, `outage`, `tunnels`, `fencing` or `loss`.
     Bench {
         /// Which bench, and its options.
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]

@@ -19,6 +19,8 @@ pub enum Fault {
     CutManagement(u8),
     /// Nothing of one direction gets through on that link.
     OneWay(u8, Direction),
+    /// These nodes hear each other, and nobody else; their external links stay.
+    Split(Part),
     /// Probes or their answers take so long.
     Late(u8, Direction, Duration),
     /// A node's agent is dead, or does not run.
@@ -29,6 +31,23 @@ pub enum Fault {
     Drain(u8),
     /// A node boots: it has no link, no process, and nothing of ours in its kernel.
     Reboot(u8),
+}
+
+/// Some of the nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part(u64);
+
+impl FromIterator<u8> for Part {
+    /// Of nodes 1 to 63.
+    fn from_iter<T: IntoIterator<Item = u8>>(nodes: T) -> Self {
+        Self(nodes.into_iter().fold(0, |part, node| part | 1 << node))
+    }
+}
+
+impl Part {
+    fn nodes(self) -> impl Iterator<Item = u8> {
+        (1..64).filter(move |node| self.0 & 1 << node != 0)
+    }
 }
 
 /// How a process stops.
@@ -71,6 +90,7 @@ impl Trouble {
             Fault::Cut(node) => scene.cut(node),
             Fault::CutManagement(node) => scene.cluster().set_link(node, LinkState::Down),
             Fault::OneWay(node, direction) => scene.cluster().drop_packets(node, direction),
+            Fault::Split(part) => scene.cluster().split(part.nodes()),
             Fault::Late(node, direction, time) => {
                 let controller = scene.setup().controller;
                 let late = Late::start(scene.cluster(), controller, node, direction, time)?;
@@ -101,6 +121,7 @@ impl Trouble {
             Fault::Cut(node) => scene.set_links(node, LinkState::Up),
             Fault::CutManagement(node) => scene.cluster().set_link(node, LinkState::Up),
             Fault::OneWay(node, _) => scene.cluster().pass_packets(node),
+            Fault::Split(part) => scene.cluster().join(part.nodes()),
             Fault::Late(..) => match self.late.take() {
                 Some(late) => late.end(scene.cluster()),
                 None => Ok(()),

@@ -2,8 +2,10 @@
 //!
 //! [`Site`] is a scene of which every frame from the egress IP is recorded, while its neighbours ask for
 //! it all the time and a client goes on sending to the owner that it had at first. [`SCHEDULES`] says
-//! what goes wrong there; [`Variant`] how nodes are fenced and probed meanwhile.
+//! what goes wrong there; [`Variant`] how nodes are fenced and probed meanwhile; [`run_courses`] runs
+//! many of them on several sites at once.
 
+mod course;
 mod fault;
 mod late;
 mod provocation;
@@ -11,8 +13,9 @@ mod schedules;
 mod site;
 mod variant;
 
-pub use self::fault::{Fault, Stop, Trouble};
+pub use self::course::{Course, run_courses};
+pub use self::fault::{Fault, Part, Stop, Trouble};
 pub use self::provocation::Provocation;
 pub use self::schedules::{Ends, SCHEDULES, Schedule, TOGETHER, UNFENCED, WITNESSED};
-pub use self::site::{Outcome, Site};
+pub use self::site::{Outcome, Place, Site};
 pub use self::variant::{Attach, Fencing, Hook, LEASE, Variant};

@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use controller::api::State;
 
 use super::schedules::{Ends, Schedule};
-use super::{Fault, Fencing, LEASE, Provocation, Trouble, Variant};
-use crate::egress::{Claim, PATIENCE, Recorder, Scene, Setup, Stream, Use, overlap};
+use super::{Fault, Fencing, LEASE, Part, Provocation, Trouble, Variant};
+use crate::egress::{Claim, PATIENCE, Recorder, Scene, Stream, Use, overlap};
 use crate::{link, within};
 
 /// So many answers show that the client is served.
@@ -27,6 +27,15 @@ pub struct Site {
     trouble: Trouble,
 }
 
+/// Where the controller is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On a node that owns nothing, and never will.
+    Apart,
+    /// On the owner's node.
+    OnOwner,
+}
+
 /// What was seen of a schedule.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -36,6 +45,8 @@ pub struct Outcome {
     pub overlap: Duration,
     /// When the first owner was seen last before the end, since the schedule began.
     pub last_seen: Duration,
+    /// How many of the client's packets were not answered.
+    pub lost: u64,
     /// The longest time between two answers to the client, which sends to nobody but the first owner.
     pub silence: Duration,
 }
@@ -45,27 +56,17 @@ impl Site {
     ///
     /// # Errors
     /// It does not come to that.
-    pub fn start(purpose: &str, variant: Variant) -> Result<Self> {
-        Self::of(Scene::start(purpose, variant.setup())?, variant)
-    }
-
-    /// As [`Self::start`], with the controller on the owner's node.
-    ///
-    /// # Errors
-    /// As [`Self::start`].
-    pub fn start_with_the_controller_on_the_owner(purpose: &str, variant: Variant) -> Result<Self> {
-        let setup = Setup {
-            controller: 1,
-            ..variant.setup()
-        };
+    pub fn start(purpose: &str, variant: Variant, place: Place) -> Result<Self> {
+        let mut setup = variant.setup();
+        if place == Place::OnOwner {
+            setup.controller = 1;
+        }
         let scene = Scene::start(purpose, setup)?;
-        scene.drain(2)?;
-        scene.await_owner(1)?;
-        scene.undrain(2)?;
-        Self::of(scene, variant)
-    }
-
-    fn of(scene: Scene, variant: Variant) -> Result<Self> {
+        if place == Place::OnOwner {
+            scene.drain(2)?;
+            scene.await_owner(1)?;
+            scene.undrain(2)?;
+        }
         let outside = scene.external().outside();
         Ok(Self {
             _provocation: Provocation::start(outside, variant.address())?,
@@ -88,6 +89,19 @@ impl Site {
     /// The node that the controller is on.
     pub fn controller(&self) -> u8 {
         self.scene().setup().controller
+    }
+
+    /// The owner, and so many of its witnesses: neither the other candidate nor the controller's node.
+    ///
+    /// # Errors
+    /// It does not have as many.
+    pub fn owner_with_witnesses(&self, count: usize) -> Result<Part> {
+        let is_free = |node: &u8| *node != self.other() && *node != self.controller();
+        let mut witnesses = self.scene().witnesses_of(self.owner)?;
+        witnesses.retain(is_free);
+        ensure!(witnesses.len() >= count, "only {witnesses:?} are free");
+        let part = witnesses.into_iter().take(count);
+        Ok(part.chain([self.owner]).collect())
     }
 
     /// How nodes are fenced and probed.
@@ -130,7 +144,7 @@ impl Site {
         let ended = Instant::now();
         self.trouble.mend()?;
         std::thread::sleep(LINGER);
-        let silence = stream.finish().longest_gap;
+        let report = stream.finish();
         let claims = recorder.finish()?;
         let last_seen = last_of(&claims, self.owner, ended).saturating_duration_since(began);
         let moved = self.scene().owner()? != self.owner;
@@ -138,7 +152,8 @@ impl Site {
             moved,
             overlap: self.overlap(&claims, moved),
             last_seen,
-            silence,
+            lost: report.lost(),
+            silence: report.longest_gap,
         };
         self.check(schedule, &outcome, &claims)?;
         Ok(outcome)

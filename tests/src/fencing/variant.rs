@@ -75,8 +75,13 @@ impl Variant {
         }
     }
 
-    /// Four nodes; the first two may own the egress IP, the controller is on the last one.
+    /// Four nodes, or five, so that more of them are witnesses than have anything else to do; the first
+    /// two may own the egress IP, the controller is on the last one.
     pub(super) fn setup(&self) -> Setup {
+        let nodes = match self.fencing {
+            Fencing::Quorum => 5,
+            Fencing::None | Fencing::Strict => 4,
+        };
         let fencing = match self.fencing {
             Fencing::None => "fencing = 'none'".to_owned(),
             fencing => format!("fencing = '{fencing}'\nlease = '{}s'", LEASE.as_secs()),
@@ -99,6 +104,8 @@ impl Variant {
             Fencing::None | Fencing::Strict => "",
         };
         Setup {
+            nodes,
+            controller: nodes,
             settings: format!("{fencing}\nfailover.damping.count = 0\n{guard}"),
             agent_settings: format!("reflector.attach = '{attach}'\negress.fence = '{hook}'\n"),
             egress_ips: vec![self.address().to_string()],

@@ -8,14 +8,13 @@ use pulsepath_tests::eventually;
 use crate::world::{PATIENCE, World};
 
 const HOLD: Duration = Duration::from_secs(2);
-/// Strict: one node is the other's only witness, and both are cut.
-const SETTINGS: &str = "period = '50ms'\ntimeout = '500ms'\nfencing = 'strict'\n\
-                        lease = '600ms'\ncontrol.plaintext = true\n\
+const SETTINGS: &str = "period = '50ms'\ntimeout = '500ms'\nlease = '600ms'\n\
+                        control.plaintext = true\n\
                         failover.damping = { count = 2, window = '600s', hold = '2s' }\n";
 
 #[test]
 fn a_flapping_node_must_stand_longer_with_each_fall_before_it_gets_an_address() {
-    let world = World::with_settings("flap", 2, "egress_ips = ['10.77.0.100']", SETTINGS, "");
+    let world = World::with_witnesses("flap", "egress_ips = ['10.77.0.100']", SETTINGS);
     world.await_assigned(1);
     // The second fall damps n1, the third doubles the time for which it has to stand.
     for _ in 0..2 {

@@ -1,14 +1,14 @@
-//! OVN-Kubernetes' own end-to-end sequences, with real nodes.
+//! OVN-Kubernetes' own end-to-end sequences, with real nodes, whose leases witnesses extend.
 
 use pulsepath_tests::eventually;
 
-use crate::world::{PATIENCE, World};
+use crate::world::{PATIENCE, SETTINGS, World};
 
 const ADDRESS: &str = "10.77.0.100";
 
 #[test]
 fn one_address_follows_the_nodes_that_are_available() {
-    let mut world = World::new("sequence", 2, "egress_ips = ['10.77.0.100']");
+    let mut world = World::with_witnesses("sequence", "egress_ips = ['10.77.0.100']", SETTINGS);
     world.await_assigned(1);
     if world.addresses()[0].owner.as_deref() == Some("n2") {
         // Which node is first is a matter of hashing; the sequence begins with n1.
@@ -46,7 +46,7 @@ fn one_address_follows_the_nodes_that_are_available() {
 #[test]
 fn two_addresses_with_one_on_each_node_are_assigned_as_nodes_fail_and_return() {
     let gateway = "egress_ips = ['10.77.0.100', '10.77.0.101']\nmax_per_node = 1";
-    let world = World::new("pair", 2, gateway);
+    let world = World::with_witnesses("pair", gateway, SETTINGS);
     world.await_assigned(2);
     world.cut(1);
     world.await_assigned(1);

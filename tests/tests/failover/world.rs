@@ -12,7 +12,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 /// The same, for the first moments of dozens of agents on a busy machine.
 const PATIENCE_WITH_MANY: Duration = Duration::from_secs(90);
 /// Fast, so that tests are, with two nodes, too; nobody is damped, however often it is cut.
-const SETTINGS: &str = "period = '50ms'\ntimeout = '500ms'\nlease = '600ms'\ncontrol.plaintext = true\n\
+pub(crate) const SETTINGS: &str = "period = '50ms'\ntimeout = '500ms'\nlease = '600ms'\ncontrol.plaintext = true\n\
                         failover.damping.count = 0\n";
 /// Slower: so many nodes would keep a machine busy.
 const SETTINGS_OF_MANY: &str = "period = '400ms'\ntimeout = '2s'\ncontrol.plaintext = true\n\
@@ -46,6 +46,24 @@ impl World {
         Self::with_settings(purpose, gateways, gateway, SETTINGS, "")
     }
 
+    /// Two gateway nodes, and three more nodes with agents, so that most of the witnesses are there
+    /// whichever gateway nodes are cut off. Returns once each gateway node has confirmed its witnesses.
+    pub(crate) fn with_witnesses(purpose: &str, gateway: &str, settings: &str) -> Self {
+        let unselected = BTreeSet::from([3, 4, 5]);
+        let world = Self::start(purpose, 5, unselected, gateway, settings, "");
+        eventually(PATIENCE, || {
+            let list = world.gateways();
+            let candidates = list.gateways.iter().flat_map(|it| &it.candidates);
+            let leases = candidates.filter_map(|it| it.lease.as_ref());
+            let confirmed = leases.filter(|it| it.confirmed && it.witnesses.len() == 3);
+            match confirmed.count() {
+                2 => Ok(()),
+                _ => Err(format!("{list:?}")),
+            }
+        });
+        world
+    }
+
     /// As [`Self::new`], for dozens of nodes.
     pub(crate) fn with_many(purpose: &str, gateways: u8, gateway: &str) -> Self {
         Self::with_settings(purpose, gateways, gateway, SETTINGS_OF_MANY, AGENTS_OF_MANY)
@@ -59,6 +77,18 @@ impl World {
         settings: &str,
         agent_settings: &str,
     ) -> Self {
+        let none = BTreeSet::new();
+        Self::start(purpose, gateways, none, gateway, settings, agent_settings)
+    }
+
+    fn start(
+        purpose: &str,
+        gateways: u8,
+        unselected: BTreeSet<u8>,
+        gateway: &str,
+        settings: &str,
+        agent_settings: &str,
+    ) -> Self {
         let cluster = Cluster::new(&format!("p-{purpose}"), gateways + 1).unwrap();
         let mut world = Self {
             cluster,
@@ -68,7 +98,7 @@ impl World {
             settings: settings.to_owned(),
             agent_settings: agent_settings.to_owned(),
             gateway: gateway.to_owned(),
-            unselected: BTreeSet::new(),
+            unselected,
             deleted: BTreeSet::new(),
         };
         for index in 1..=gateways {

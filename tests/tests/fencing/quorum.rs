@@ -1,21 +1,15 @@
 //! Witnesses that extend leases: what goes on without a controller, and what does not move without them.
 
-use pulsepath_tests::fencing::{Fencing, SCHEDULES, Schedule, Site, Variant, WITNESSED};
+use pulsepath_tests::fencing::{Course, Fencing, Variant, run_courses};
 
-use crate::schedules::run;
+use crate::schedules::check;
 
-fn run_all(purpose: &str, schedules: &[Schedule]) {
-    let variant = Variant::all(Fencing::Quorum)[0];
-    let mut site = Site::start(purpose, variant).unwrap();
-    for schedule in schedules {
-        run(&mut site, schedule);
-    }
-}
+/// Three of each, since there are three ways to attach.
+const ROUNDS: u32 = 1;
+const SITES: usize = 3;
 
 #[test]
 fn no_schedule_makes_two_owners_and_egress_outlives_the_controller() {
-    std::thread::scope(|scope| {
-        scope.spawn(|| run_all("quorum-all", SCHEDULES));
-        scope.spawn(|| run_all("quorum-own", WITNESSED));
-    });
+    let courses = Variant::all(Fencing::Quorum).map(Course::all).concat();
+    run_courses("quorum", &courses, ROUNDS, SITES, &check).unwrap();
 }

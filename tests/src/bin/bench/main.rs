@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod fencing;
+mod loss;
 mod outage;
 mod prober;
 mod reflector;
@@ -31,6 +32,8 @@ enum Bench {
     Outage(outage::Options),
     /// The tunnel counters: ns per packet, and TCP's throughput through VXLAN with and without them.
     Tunnels(tunnels::Options),
+    /// In simulated hours: false failovers and lapses of leases where packets are lost.
+    Loss(loss::Options),
     /// Whether there are ever two owners of an egress IP, whatever goes wrong.
     Fencing(fencing::Options),
 }
@@ -41,6 +44,7 @@ fn main() -> Result<()> {
         Bench::Prober(options) => prober::run(&options),
         Bench::Outage(options) => outage::run(&options),
         Bench::Tunnels(options) => tunnels::run(&options),
+        Bench::Loss(options) => loss::run(&options),
         Bench::Fencing(options) => fencing::run(&options),
     }
 }

@@ -49,9 +49,21 @@ impl Scene {
     /// # Errors
     /// The controller does not answer, or nobody owns it.
     pub fn owner(&self) -> Result<u8> {
-        let owner = self.address()?.owner.context("nobody owns it")?;
-        let number = owner.trim_start_matches('n').parse();
-        number.with_context(|| format!("{owner} is none of ours"))
+        number(&self.address()?.owner.context("nobody owns it")?)
+    }
+
+    /// The numbers of the nodes whose votes extend the lease of candidate `index`.
+    ///
+    /// # Errors
+    /// The controller does not answer, or it is no candidate.
+    pub fn witnesses_of(&self, index: u8) -> Result<Vec<u8>> {
+        let gateways = self.gateways()?.gateways;
+        let mut candidates = gateways.iter().flat_map(|gateway| &gateway.candidates);
+        let name = format!("n{index}");
+        let lease = candidates.find(|it| it.node == name);
+        let lease = lease.and_then(|it| it.lease.as_ref());
+        let names = &lease.context("it has no lease")?.witnesses;
+        names.iter().map(|name| number(name)).collect()
     }
 
     /// How many of the probes' answers the controller has found to be of this kind.
@@ -224,6 +236,12 @@ impl Scene {
             Ok(())
         })
     }
+}
+
+/// Of the node that is called so.
+fn number(name: &str) -> Result<u8> {
+    let number = name.trim_start_matches('n').parse();
+    number.with_context(|| format!("{name} is none of ours"))
 }
 
 /// Waits for `condition`; `what` says which in the error.

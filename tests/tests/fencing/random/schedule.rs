@@ -22,6 +22,8 @@ const LASTS: std::ops::Range<u64> = 100..3_500;
 enum Subject {
     Network(u8),
     Agent(u8),
+    /// The nodes of a part, together.
+    Part,
     /// Whoever drains needs it.
     Controller,
 }
@@ -79,6 +81,7 @@ fn subject(fault: Fault) -> Subject {
         | Fault::Late(node, ..)
         | Fault::Reboot(node) => Subject::Network(node),
         Fault::Agent(node, _) => Subject::Agent(node),
+        Fault::Split(_) => Subject::Part,
         Fault::Controller(_) | Fault::Drain(_) => Subject::Controller,
     }
 }
@@ -95,12 +98,13 @@ fn any_fault(rng: &mut StdRng) -> Fault {
     let candidate = *CANDIDATES.choose(rng).expect("there are some");
     // A controller that is cut off, too.
     let node = rng.random_range(1..=CONTROLLER);
-    match rng.random_range(0..7) {
+    match rng.random_range(0..8) {
         0 => Fault::Cut(candidate),
         1 => Fault::CutManagement(node),
         2 => Fault::OneWay(node, direction),
         3 | 4 => Fault::Agent(candidate, stop),
         5 => Fault::Controller(stop),
+        6 => Fault::Split((1..=CONTROLLER).filter(|_| rng.random()).collect()),
         _ => Fault::Drain(candidate),
     }
 }

@@ -5,13 +5,13 @@
 
 mod report;
 
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
-use pulsepath_tests::fencing::{Fencing, SCHEDULES, Schedule, Site, UNFENCED, Variant, WITNESSED};
+use pulsepath_tests::fencing::{Course, Fencing, Place, UNFENCED, Variant, run_courses};
 
-use report::Row;
+use report::Table;
 
 /// How much to measure.
 #[derive(Args)]
@@ -25,6 +25,9 @@ pub(crate) struct Options {
     /// Only schedules whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
+    /// How many sites, of four or five nodes each, there are at a time.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u8).range(1..=32))]
+    jobs: u8,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -49,81 +52,53 @@ impl From<Choice> for Fencing {
 /// # Errors
 /// Something does not work, two owners were seen, or none without a fence.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let more = match options.fencing {
-        Choice::Strict => &[],
-        Choice::Quorum => WITNESSED,
+    let control = |variant| Course {
+        variant,
+        place: Place::Apart,
+        schedules: vec![&UNFENCED],
     };
-    let schedules: Vec<&Schedule> = (SCHEDULES.iter().chain(more))
-        .filter(|schedule| schedule.name.contains(&options.only))
-        .collect();
+    let controls = Variant::all(Fencing::None).map(control);
+    let variants = Variant::all(options.fencing.into());
+    let mut courses = variants.map(Course::all).concat();
+    for course in &mut courses {
+        let chosen = |name: &str| name.contains(&options.only);
+        course.schedules.retain(|schedule| chosen(schedule.name));
+    }
+    courses.retain(|course| !course.schedules.is_empty());
     ensure!(
-        !schedules.is_empty(),
+        !courses.is_empty(),
         "no schedule is called {:?}",
         options.only
     );
-    let without = in_all_variants(Fencing::None, &[&UNFENCED], 1)?;
-    let with = in_all_variants(options.fencing.into(), &schedules, options.rounds)?;
-    println!("\nwithout a fence");
-    println!("{}", report::table(&without));
-    println!("with it");
-    println!("{}", report::table(&with));
-    let blind = without.iter().any(|row| row.least_overlap().is_zero());
+    let without = measure(&controls, 1, options.jobs)?;
+    let with = measure(&courses, options.rounds, options.jobs)?;
+    println!("\nwithout a fence\n{without}\nwith it\n{with}");
     ensure!(
-        !blind,
+        !without.least_overlap().is_zero(),
         "the recorder does not see two owners where there are two"
     );
-    let failed: Vec<String> = with.iter().filter_map(Row::failure).collect();
-    ensure!(failed.is_empty(), "{}", failed.join("; "));
+    let failures = with.failures();
+    ensure!(failures.is_empty(), "{}", failures.join("; "));
     Ok(())
 }
 
-/// One row for each schedule, over all variants, which run beside each other: they wait most of the
-/// time.
-fn in_all_variants(fencing: Fencing, schedules: &[&Schedule], rounds: u32) -> Result<Vec<Row>> {
-    let variants = Variant::all(fencing);
-    let all = thread::scope(|scope| {
-        let begin = |(number, variant)| {
-            let purpose = format!("bench-fence{number}");
-            scope.spawn(move || in_variant(&purpose, variant, schedules, rounds))
-        };
-        let running: Vec<_> = (0..).zip(variants).map(begin).collect();
-        let ended = running.into_iter().map(thread::ScopedJoinHandle::join);
-        ended.collect::<Vec<_>>()
-    });
-    let mut rows: Vec<Row> = schedules.iter().map(|it| Row::new(it.name)).collect();
-    for of_variant in all {
-        let of_variant = of_variant.map_err(|_| anyhow!("a variant's thread panicked"))??;
-        for (row, more) in rows.iter_mut().zip(of_variant) {
-            row.add(more);
-        }
-    }
-    Ok(rows)
-}
-
-fn in_variant(
-    purpose: &str,
-    variant: Variant,
-    schedules: &[&Schedule],
-    rounds: u32,
-) -> Result<Vec<Row>> {
-    let mut rows: Vec<Row> = schedules.iter().map(|it| Row::new(it.name)).collect();
-    let mut site = Site::start(purpose, variant)?;
-    for round in 1..=rounds {
-        for (schedule, row) in schedules.iter().zip(&mut rows) {
-            let outcome = site.run(schedule);
+/// One row for each schedule, and a column for each variant.
+fn measure(courses: &[Course], rounds: u32, jobs: u8) -> Result<Table> {
+    let table = Mutex::new(Table::new(courses));
+    run_courses(
+        "bench-fence",
+        courses,
+        rounds,
+        jobs.into(),
+        &|site, schedule, outcome| {
+            let (variant, name) = (site.variant(), schedule.name);
             match &outcome {
-                Ok(outcome) => println!(
-                    "{variant}: round {round}: {}: overlap {:.1?}",
-                    schedule.name, outcome.overlap
-                ),
-                Err(error) => {
-                    println!("round {round}: {error:#}");
-                    // Whatever is wrong there stays behind.
-                    site = Site::start(purpose, variant)?;
-                }
+                Ok(outcome) => println!("{variant}: {name}: overlap {:.1?}", outcome.overlap),
+                Err(error) => println!("{error:#}"),
             }
-            row.note(outcome.ok());
-        }
-    }
-    Ok(rows)
+            let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
+            table.note(variant, name, outcome.ok());
+        },
+    )?;
+    Ok(table.into_inner().unwrap_or_else(PoisonError::into_inner))
 }

@@ -5,13 +5,10 @@
 //! Almost all of the time nothing can happen, and that time is skipped: only the losses that may lead
 //! to something are drawn, as often as they come in so many hours. What then follows is played with the
 //! real cores (monitor, prober, witness, lease) on a simulated clock and network.
-//!
-//! What takes seconds is simulated by default; `PULSEPATH_LOSS_HOURS=1000`, with `--release`, is the
-//! whole.
 
 #![expect(
     clippy::unwrap_used,
-    reason = "helpers of tests panic like the tests themselves"
+    reason = "whatever fails in a simulation is a mistake in it"
 )]
 
 mod chance;
@@ -26,15 +23,19 @@ use controller::health::HealthSettings;
 use controller::monitor::MonitorSettings;
 use probe_user::session::ProbeSettings;
 
-pub(crate) const NODES: u32 = 1000;
-pub(crate) const PERIOD: Duration = Duration::from_millis(200);
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(1);
+pub use self::failovers::{FATAL, Failovers, is_given_up};
+pub use self::lapses::{Lapses, WITNESSES};
+
+/// How many nodes there are.
+pub const NODES: u32 = 1000;
+const PERIOD: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_secs(1);
 /// Of `fencing = "quorum"`.
-pub(crate) const LEASE: Duration = Duration::from_millis(1400);
-pub(crate) const PORT: u16 = 862;
+const LEASE: Duration = Duration::from_millis(1400);
+const PORT: u16 = 862;
 
 /// The default profile.
-pub(crate) const SETTINGS: MonitorSettings = MonitorSettings {
+const SETTINGS: MonitorSettings = MonitorSettings {
     probe: ProbeSettings {
         period: PERIOD,
         reply_window: TIMEOUT,
@@ -48,13 +49,7 @@ pub(crate) const SETTINGS: MonitorSettings = MonitorSettings {
     ask: true,
 };
 
-/// How many hours to simulate: `default`, unless the environment says otherwise.
-pub(crate) fn hours(default: f64) -> f64 {
-    let set = std::env::var("PULSEPATH_LOSS_HOURS").ok();
-    set.map_or(default, |hours| hours.parse().unwrap())
-}
-
 /// How many rounds of probes that many hours have, of all nodes together.
-pub(crate) fn rounds(hours: f64) -> u64 {
+fn rounds(hours: f64) -> u64 {
     (f64::from(NODES) * hours * 3600.0 / PERIOD.as_secs_f64()) as u64
 }

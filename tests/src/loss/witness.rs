@@ -7,7 +7,7 @@ use probe_ebpf::wire::NodeId;
 use probe_user::channel::{Duty, Watched};
 use probe_user::witness::{Memory, Outcome, QuestionId, Witness};
 
-use crate::{LEASE, PERIOD, PORT};
+use super::{LEASE, PERIOD, PORT};
 
 /// Nothing is promised here, so nothing has to be remembered.
 struct Forgetful(u64);
@@ -30,15 +30,15 @@ impl Memory for Forgetful {
     }
 }
 
-pub(crate) struct Agent {
-    pub(crate) witness: Witness,
+pub(super) struct Agent {
+    pub(super) witness: Witness,
     /// Questions that are not answered yet.
     asked: Vec<(QuestionId, Instant, Ask)>,
 }
 
 impl Agent {
     /// The agent of node `name`, which probes `watched` all the time.
-    pub(crate) fn new(now: Instant, name: &str, seed: u64, watched: Option<Watched>) -> Self {
+    pub(super) fn new(now: Instant, name: &str, seed: u64, watched: Option<Watched>) -> Self {
         let memory = Box::new(Forgetful(seed + 1));
         let mut witness = Witness::new(now, NodeId::of(name), Some(memory), seed);
         let duty = Duty {
@@ -57,13 +57,13 @@ impl Agent {
     }
 
     /// A question arrives that was put at `asked`.
-    pub(crate) fn ask(&mut self, now: Instant, asked: Instant, ask: Ask) {
+    pub(super) fn ask(&mut self, now: Instant, asked: Instant, ask: Ask) {
         let id = self.witness.ask(now, &ask.question(PORT)).unwrap();
         self.asked.push((id, asked, ask));
     }
 
     /// What it has to say since it was last asked for that, and until when that is of use.
-    pub(crate) fn answers(&mut self, now: Instant) -> Vec<(Instant, Testimony)> {
+    pub(super) fn answers(&mut self, now: Instant) -> Vec<(Instant, Testimony)> {
         self.witness.digest(now);
         let mut testimonies = Vec::new();
         while let Some((id, report)) = self.witness.poll_answer() {

@@ -19,9 +19,9 @@ use probe_user::keys::ClusterKeys;
 use probe_user::session::{SocketStats, Transmit};
 use prometheus_client::metrics::histogram::Histogram;
 
-use crate::SETTINGS;
-use crate::chance::Chance;
-use crate::witness::Agent;
+use super::SETTINGS;
+use super::chance::Chance;
+use super::witness::Agent;
 
 /// From one node to any other.
 const WAY: Duration = Duration::from_micros(100);
@@ -31,7 +31,7 @@ const RETRANSMIT: Duration = Duration::from_millis(200);
 const OTHERS: usize = 7;
 const WITNESSES: usize = 5;
 /// The node that is watched.
-pub(crate) const SUBJECT: &str = "n0";
+pub(super) const SUBJECT: &str = "n0";
 
 /// Who probes, asks or answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,25 +47,25 @@ enum Parcel {
     Testimony(Testimony),
 }
 
-pub(crate) struct Net {
-    pub(crate) now: Reading,
+pub(super) struct Net {
+    pub(super) now: Reading,
     start: Instant,
     monitor: Monitor,
     board: Arc<Board>,
     others: Vec<Agent>,
     keys: ClusterKeys,
-    pub(crate) chance: Chance,
+    pub(super) chance: Chance,
     /// What is on its way, by when it arrives and by number.
     arrivals: BinaryHeap<Reverse<(Instant, u64)>>,
     parcels: HashMap<u64, Parcel>,
     sent: u64,
     /// How many more of the controller's probes to the subject are unanswered; then all are answered.
-    pub(crate) unanswered: u64,
+    pub(super) unanswered: u64,
     _consumer: Consumer,
 }
 
 impl Net {
-    pub(crate) fn new(seed: u64, chance: Chance, ask: bool) -> Self {
+    pub(super) fn new(seed: u64, chance: Chance, ask: bool) -> Self {
         let settings = MonitorSettings { ask, ..SETTINGS };
         let board = Arc::new(Board::default());
         let consumers = Consumers::new(board.clone(), || {});
@@ -114,12 +114,12 @@ impl Net {
         }
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(super) fn state(&self) -> State {
         self.board.state(SUBJECT)
     }
 
     /// Runs until `done`, and at most for `limit`.
-    pub(crate) fn run(&mut self, limit: Duration, mut done: impl FnMut(&Self) -> bool) {
+    pub(super) fn run(&mut self, limit: Duration, mut done: impl FnMut(&Self) -> bool) {
         let end = self.now.instant + limit;
         while !done(self) {
             let next = self.next_event();
