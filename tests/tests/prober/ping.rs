@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use probe_user::keys::{NodeKey, NodeKeys};
 use pulsepath_tests::{Cluster, LinkState, Process, Signal, bin_dir, eventually};
 use serde_json::Value;
 
@@ -49,6 +50,30 @@ impl Scene {
             .args(arguments);
         Process::spawn("ping", &command, &self.cluster.files().join("ping.log")).unwrap()
     }
+}
+
+#[test]
+fn of_two_keys_the_one_that_the_node_holds_is_found() {
+    let scene = Scene::new("p-keys", "");
+    let held = NodeKeys::read(scene.key()).unwrap().current().clone();
+    let keys = NodeKeys::new("n1", vec![NodeKey::new(held.id + 1, [7; 16]), held]).unwrap();
+    let file = scene.cluster.files().join("both.key");
+    keys.write_new(&file).unwrap();
+    let file = file.display().to_string();
+    let fixed = [
+        "ping",
+        "10.77.0.1",
+        "--key",
+        &file,
+        "-W",
+        "300ms",
+        "-i",
+        "1s",
+        "-c",
+        "3",
+    ];
+    let text = stdout(&pulsepath(scene.cluster.hub(), &fixed));
+    assert!(text.contains("3 sent, 2 received"), "{text}");
 }
 
 #[test]

@@ -29,8 +29,20 @@ pub(super) async fn run(
 ) -> Result<Reporter, Failure> {
     let socket = ProbeSocket::bind(&SocketOptions::default())?;
     let (waker, interrupted) = (socket.waker(), Arc::new(AtomicBool::new(false)));
-    let prober = prober(keys, to, pace)?;
-    let mut ping = Ping::new(pace, socket, prober, reporter, Arc::clone(&interrupted));
+    let target = Target {
+        node: NodeId::of(keys.node()),
+        keys,
+        addresses: vec![to.ip()],
+    };
+    let prober = prober(&target, to, pace)?;
+    let mut ping = Ping::new(
+        pace,
+        socket,
+        prober,
+        target,
+        reporter,
+        Arc::clone(&interrupted),
+    );
     let probing = tokio::task::spawn_blocking(move || ping.run().map(|()| ping.reporter));
     tokio::pin!(probing);
     let result = tokio::select! {
@@ -44,7 +56,7 @@ pub(super) async fn run(
     result.map_err(|error| Failure::NoAnswer(error.into()))?
 }
 
-fn prober(keys: NodeKeys, to: SocketAddr, pace: Pace) -> Result<Prober, Failure> {
+fn prober(target: &Target, to: SocketAddr, pace: Pace) -> Result<Prober, Failure> {
     let settings = ProbeSettings {
         period: pace.interval,
         reply_window: pace.timeout,
@@ -52,14 +64,8 @@ fn prober(keys: NodeKeys, to: SocketAddr, pace: Pace) -> Result<Prober, Failure>
     };
     let seed = getrandom::u64().map_err(|error| Failure::NoAnswer(anyhow!(error)))?;
     let mut prober = Prober::new(settings, seed);
-    let node = NodeId::of(keys.node());
-    let target = Target {
-        node,
-        keys,
-        addresses: vec![to.ip()],
-    };
     prober
-        .insert(Instant::now(), TARGET, target)
+        .insert(Instant::now(), TARGET, target.clone())
         .map_err(|error| Failure::Usage(error.into()))?;
     Ok(prober)
 }
@@ -68,6 +74,7 @@ struct Ping {
     pace: Pace,
     socket: ProbeSocket,
     prober: Prober,
+    target: Target,
     reporter: Reporter,
     interrupted: Arc<AtomicBool>,
     first_sequence: u32,
@@ -79,6 +86,7 @@ impl Ping {
         pace: Pace,
         socket: ProbeSocket,
         mut prober: Prober,
+        target: Target,
         reporter: Reporter,
         interrupted: Arc<AtomicBool>,
     ) -> Self {
@@ -88,6 +96,7 @@ impl Ping {
             pace,
             socket,
             prober,
+            target,
             reporter,
             interrupted,
             first_sequence,
@@ -154,7 +163,10 @@ impl Ping {
                         node: Some(reply.answer),
                     })?;
                 }
-                Event::Lost { sequence, .. } => self.reporter.lost(self.number(sequence))?,
+                Event::Lost { sequence, .. } => {
+                    self.reporter.lost(self.number(sequence))?;
+                    self.try_other_key()?;
+                }
                 Event::Round { .. } => {}
             }
         }
@@ -168,6 +180,19 @@ impl Ping {
         };
         self.reporter.count(stats.sent - stats.refused, oddities);
         Ok(())
+    }
+
+    /// While a key is being replaced there are two, and the node may hold only one of them: as long as
+    /// nothing is answered, the probes after one that is not are signed with the other.
+    fn try_other_key(&mut self) -> Result<(), Failure> {
+        let keys = &self.target.keys;
+        if self.prober.stats().answered > 0 || keys.all().len() < 2 {
+            return Ok(());
+        }
+        self.target.keys = keys.signing_as_held(&keys.all()[1..]);
+        self.prober
+            .insert(Instant::now(), TARGET, self.target.clone())
+            .map_err(|error| Failure::Usage(error.into()))
     }
 
     /// Which probe has this sequence number, counted from 1.
