@@ -16,6 +16,7 @@
 use std::fmt;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use probe_user::keys::ClusterKeys;
@@ -79,7 +80,7 @@ impl fmt::Display for LinkState {
 #[derive(Debug)]
 pub struct Cluster {
     nodes: Vec<Node>,
-    hub: Netns,
+    hub: Arc<Netns>,
     pins: PinDir,
     files: TempDir,
     keys: ClusterKeys,
@@ -92,7 +93,7 @@ impl Cluster {
     /// Not root, no bpffs at `/sys/fs/bpf`, or `ip` fails.
     pub fn new(purpose: &str, count: u8) -> Result<Self> {
         ensure!((1..=200).contains(&count), "1 to 200 nodes, not {count}");
-        let hub = Netns::new(&format!("{purpose}-hub"))?;
+        let hub = Arc::new(Netns::new(&format!("{purpose}-hub"))?);
         hub.ip_batch(
             "link add br0 type bridge forward_delay 0 mcast_snooping 0\n\
              address add 10.77.0.254/24 dev br0\n\
@@ -135,6 +136,11 @@ impl Cluster {
     /// The namespace of the bridge: a neutral place to probe from.
     pub fn hub(&self) -> &Netns {
         &self.hub
+    }
+
+    /// As [`Self::hub`], for whoever is to outlive the borrow.
+    pub(crate) fn shared_hub(&self) -> Arc<Netns> {
+        Arc::clone(&self.hub)
     }
 
     /// The directory of the cluster's files: keys, configurations, logs, state.

@@ -18,6 +18,7 @@ pub mod eventually;
 pub mod fencing;
 pub mod http;
 pub mod kernel;
+pub mod kubernetes;
 pub mod leftovers;
 mod link;
 pub mod loss;

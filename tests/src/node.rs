@@ -64,6 +64,11 @@ impl Node {
         format!("n{}", self.index)
     }
 
+    /// Its number, from 1.
+    pub fn index(&self) -> u8 {
+        self.index
+    }
+
     /// The hub's end of its link. It bears the node's name.
     pub fn port(&self) -> String {
         self.name()
@@ -87,6 +92,16 @@ impl Node {
     /// The file of what its agent was told.
     pub fn agent_state_file(&self) -> PathBuf {
         self.files.join(format!("{}-agent.json", self.name()))
+    }
+
+    /// Makes a directory of the node's own among the cluster's files, if it is not there.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn directory(&self, purpose: &str) -> Result<PathBuf> {
+        let path = self.files.join(format!("{}-{purpose}", self.name()));
+        fs::create_dir_all(&path).with_context(|| format!("make {}", path.display()))?;
+        Ok(path)
     }
 
     /// Its agent's configuration (TOML): name, key, pins, `eth0` as management interface, and

@@ -1,0 +1,3 @@
+//! Pulsepath in a real Kubernetes cluster.
+
+mod harness;
