@@ -28,7 +28,7 @@ pub(crate) fn check() -> Result<()> {
 }
 
 fn chart() -> PathBuf {
-    paths::root().join("charts/pulsepath/crds")
+    paths::root().join("charts/pulsepath/files/crds")
 }
 
 fn write_to(dir: &Path) -> Result<()> {

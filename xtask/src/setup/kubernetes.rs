@@ -8,11 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 
-use super::packages::{self, Need, install};
-use crate::paths::{self, find_program, tools};
-use crate::shell::{output, run, say};
+use super::{go, packages};
+use crate::paths::{self, tools};
+use crate::shell::{run, say};
 
 /// Debian's packages, each with a file by which it is recognized.
 const PACKAGES: [(&str, &str); 4] = [
@@ -72,7 +72,7 @@ fn build_programs() -> Result<()> {
     if all_there && fs::read(&built_from).is_ok_and(|built| built == sums) {
         return Ok(());
     }
-    let go = find_go()?;
+    let go = go::find(OLDEST_GO, "Kubernetes")?;
     let version = module_version(&module)?;
     say(&format!(
         "building Kubernetes {version} (up to ten minutes)"
@@ -128,42 +128,9 @@ fn required<'a>(go_mod: &'a str, module: &str) -> Option<&'a str> {
     })
 }
 
-fn find_go() -> Result<PathBuf> {
-    install(&Need::missing(&[Need::Program {
-        name: "go",
-        package: "golang-go",
-    }])?)?;
-    let Some(go) = find_program("go") else {
-        bail!("golang-go brought no program `go`");
-    };
-    let text = output(Command::new(&go).args(["env", "GOVERSION"]))?;
-    ensure!(
-        go_minor(&text).is_some_and(|minor| minor >= OLDEST_GO),
-        "{} is {}: Kubernetes, which the tests run, needs Go 1.{OLDEST_GO} or newer. Install one and \
-         put it first in PATH",
-        go.display(),
-        text.trim()
-    );
-    Ok(go)
-}
-
-/// 24 of `go1.24.3`.
-fn go_minor(version: &str) -> Option<u32> {
-    let rest = version.trim().strip_prefix("go1.")?;
-    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
-    digits.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_minor_version_of_go_is_read() {
-        assert_eq!(go_minor("go1.26.8\n"), Some(26));
-        assert_eq!(go_minor("go1.24rc1"), Some(24));
-        assert_eq!(go_minor("devel"), None);
-    }
 
     #[test]
     fn the_version_that_is_required_is_found_alone_or_in_a_block() {

@@ -2,9 +2,11 @@
 //!
 //! `compiler` chooses who compiles the kernel programs, `linker` sees to the bpf-linker that fits
 //! it, `packages` asks and feeds Debian's package manager, `tools` has the foreign programs of tests and
-//! benches, `kubernetes` those of a cluster.
+//! benches, `kubernetes` those of a cluster, `chart` those that check and install the chart.
 
+mod chart;
 mod compiler;
+mod go;
 mod kubernetes;
 mod linker;
 mod packages;
@@ -86,6 +88,7 @@ pub(crate) fn setup(purpose: Purpose) -> Result<Toolchain> {
     }
     if purpose >= Purpose::Test {
         tools::ensure()?;
+        chart::ensure()?;
         kubernetes::ensure()?;
     }
     Ok(toolchain)
