@@ -139,6 +139,20 @@ fn a_drain_that_ends_before_the_agent_has_released_moves_nothing() {
 }
 
 #[test]
+fn a_move_whose_cause_lasts_is_not_aborted() {
+    let mut world = owned_by_n1();
+    world.mute.insert("n1".to_owned());
+    world.select("n1", false);
+    world.pass(MS);
+    assert_eq!(world.told["n1"].addresses, []);
+    assert_eq!(aborted(&world), 0);
+    world.mute.clear();
+    world.confirm("n1");
+    world.run();
+    assert_eq!(world.owner().as_deref(), Some("n2"));
+}
+
+#[test]
 fn an_owner_that_is_cut_off_again_is_waited_for_anew() {
     let mut world = cut_and_back();
     world.cut("n1");

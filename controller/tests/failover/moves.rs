@@ -93,6 +93,30 @@ fn failback_brings_the_address_home_after_its_time() {
 }
 
 #[test]
+fn an_address_that_was_to_go_home_stays_if_its_home_falls_meanwhile() {
+    let settings = PlannerSettings {
+        failback: Some(Duration::from_secs(60)),
+        ..SETTINGS
+    };
+    let mut world = World::with(settings, 2, &["10.78.0.100"]);
+    let home = world.owner().unwrap();
+    world.cut(&home);
+    world.heal(&home);
+    let other = world.owner().unwrap();
+    world.mute.insert(other.clone());
+    world.pass(Duration::from_secs(60));
+    world.pass(Duration::from_secs(1));
+    assert_eq!(
+        world.told[&other].addresses,
+        [],
+        "it is asked to release it"
+    );
+    world.set_state(&home, State::Unreachable);
+    assert_eq!(world.told[&other].addresses.len(), 1);
+    assert_eq!(world.owner(), Some(other));
+}
+
+#[test]
 fn a_node_that_is_no_longer_selected_or_configured_loses_its_address() {
     let (mut world, owner, other) = two_nodes();
     world.select(&owner, false);
