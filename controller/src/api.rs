@@ -77,6 +77,11 @@ pub struct Controller {
     pub timeout_ms: f64,
     /// How late its probes left, lately, ms: what it must not blame on nodes.
     pub lag_ms: f64,
+    /// Whether it decides about egress IPs.
+    pub leads: bool,
+    /// Who does, where several controllers could; unset: nobody, or there is only this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leader: Option<String>,
 }
 
 /// What the controller knows of a node.

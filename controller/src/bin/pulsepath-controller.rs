@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use controller::kubernetes::crds;
-use controller::standalone::{self, keygen};
+use controller::standalone::keygen;
+use controller::{daemon, run};
 
 /// Tells for every node whether its dataplane and its agent work.
 #[derive(Parser)]
@@ -18,7 +19,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Probe the nodes of a configuration file, and show their states over HTTP
-    Run(standalone::Options),
+    Run(daemon::Options),
     /// Make the cluster key or the key of a node, or certificates for the control channel
     Keygen(keygen::Options),
     /// Print the definitions of the custom resources as YAML, for `kubectl apply --server-side -f -`
@@ -41,7 +42,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         .build()
         .context("cannot start the runtime")?;
     match command {
-        Command::Run(options) => runtime.block_on(standalone::run(options))?,
+        Command::Run(options) => runtime.block_on(run::run(options))?,
         Command::Keygen(options) => {
             for file in runtime.block_on(keygen::keygen(options))? {
                 println!("wrote {}", file.display());

@@ -21,11 +21,14 @@ pub(super) struct StatusOptions {
 pub(super) async fn run(options: StatusOptions) -> Result<ExitCode, Failure> {
     let controller = Controller::new(options.controller).map_err(Failure::Usage)?;
     let list = controller.nodes().await.map_err(Failure::NoAnswer)?;
-    let gateways = controller.gateways().await.map_err(Failure::NoAnswer)?;
+    let gateways = match list.controller.leads {
+        true => Some(controller.gateways().await.map_err(Failure::NoAnswer)?),
+        false => None,
+    };
     match options.output {
         Format::Json => {
             output::print_json(&list)?;
-            if !gateways.gateways.is_empty() {
+            if let Some(gateways) = gateways.filter(|it| !it.gateways.is_empty()) {
                 output::print_json(&gateways)?;
             }
         }
@@ -33,12 +36,24 @@ pub(super) async fn run(options: StatusOptions) -> Result<ExitCode, Failure> {
             for line in table(&list, SystemTime::now(), output::use_colour()) {
                 output::print(&line)?;
             }
-            for line in gateways::lines(&gateways, SystemTime::now()) {
+            let lines = match gateways {
+                Some(gateways) => gateways::lines(&gateways, SystemTime::now()),
+                None => vec![elsewhere(&list)],
+            };
+            for line in lines {
                 output::print(&line)?;
             }
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where to ask for egress IPs.
+fn elsewhere(list: &NodeList) -> String {
+    match &list.controller.leader {
+        Some(leader) => format!("egress IPs: {leader} leads, this controller does not"),
+        None => "egress IPs: nobody leads".to_owned(),
+    }
 }
 
 const HEADINGS: [&str; 8] = [

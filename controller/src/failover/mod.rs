@@ -13,6 +13,7 @@ mod placement;
 mod planner;
 mod pool;
 mod record;
+mod selector;
 mod together;
 mod witnesses;
 
@@ -24,5 +25,6 @@ pub use self::output::{Cause, Event, Output, Phase};
 pub use self::planner::{NodeConfig, Observation, Planner, PlannerSettings};
 pub use self::pool::{Pool, PoolError};
 pub use self::record::{AddressRecord, DampingRecord, Record};
+pub use self::selector::{Requirement, Selector, Values};
 pub use self::together::{GatewayError, check_gateways, share_sources};
 pub use self::witnesses::{Duty, Member, Roster, WitnessSettings};

@@ -71,6 +71,34 @@ pub enum GatewayError {
     },
 }
 
+impl GatewayError {
+    /// The gateway that is wrong.
+    pub fn gateway(&self) -> &str {
+        match self {
+            Self::Name(gateway)
+            | Self::Address { gateway, .. }
+            | Self::NodeAddress { gateway, .. }
+            | Self::Source { gateway, .. }
+            | Self::Family { gateway, .. }
+            | Self::Default { gateway, .. }
+            | Self::ClusterDefault { gateway, .. } => gateway,
+        }
+    }
+
+    /// What is wrong with it, in one word.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Name(_) => "NameConflict",
+            Self::Address { .. } => "AddressConflict",
+            Self::NodeAddress { .. } => "AddressOfNode",
+            Self::Source { .. } => "SourceConflict",
+            Self::Family { .. } => "NoAddressOfFamily",
+            Self::Default { .. } => "DefaultNotInPool",
+            Self::ClusterDefault { .. } => "DefaultConflict",
+        }
+    }
+}
+
 /// Checks that gateways can be together, and beside nodes with these addresses.
 ///
 /// # Errors

@@ -108,6 +108,7 @@ impl Monitor {
 
     /// The prober, to be run by whoever has a socket.
     pub fn prober(&mut self) -> &mut Prober {
+        self.prober.entitle(self.leases.entitled());
         &mut self.prober
     }
 

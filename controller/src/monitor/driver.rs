@@ -14,6 +14,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use super::{Ask, Monitor, NodeSpec, Notice, Reading, Testimony};
+use crate::tenure::Tenure;
 
 /// Why probing ended.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +35,7 @@ pub type Echoed = BTreeMap<String, Instant>;
 
 enum Command {
     Apply(Vec<NodeSpec>),
-    Renew(BTreeMap<String, Renewal>, UnboundedSender<Echoed>),
+    Renew(BTreeMap<String, Renewal>, Tenure, UnboundedSender<Echoed>),
     NoteKeys(String, Result<Vec<NodeKey>, String>),
     Testify(Testimony),
     Stop,
@@ -55,8 +56,13 @@ impl Control {
 
     /// See [`Monitor::renew`]. Its result goes to `echoed` once no probe will ask what was asked
     /// before, and never, if the monitor has ended.
-    pub fn renew(&self, renewals: BTreeMap<String, Renewal>, echoed: UnboundedSender<Echoed>) {
-        self.send(Command::Renew(renewals, echoed));
+    pub fn renew(
+        &self,
+        renewals: BTreeMap<String, Renewal>,
+        tenure: Tenure,
+        echoed: UnboundedSender<Echoed>,
+    ) {
+        self.send(Command::Renew(renewals, tenure, echoed));
     }
 
     /// See [`Monitor::note_keys`].
@@ -171,9 +177,9 @@ impl Driver {
             loop {
                 match self.commands.try_recv() {
                     Ok(Command::Apply(specs)) => self.monitor.apply(Reading::take(), specs),
-                    Ok(Command::Renew(renewals, echoed)) => {
+                    Ok(Command::Renew(renewals, tenure, echoed)) => {
                         // Whoever asked may have lost interest.
-                        let _ = echoed.send(self.monitor.renew(renewals));
+                        let _ = echoed.send(self.monitor.renew(renewals, tenure));
                     }
                     Ok(Command::NoteKeys(node, held)) => {
                         self.monitor.note_keys(Reading::take(), &node, held);

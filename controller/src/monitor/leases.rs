@@ -7,18 +7,36 @@ use probe_user::session::Renewal;
 
 use super::core::{Monitor, target_of};
 use crate::health::NodeIndex;
+use crate::tenure::Tenure;
 
 /// What probes ask of leases, and what they have asked.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Leases {
     /// By node.
     renewals: BTreeMap<String, Renewal>,
+    /// How long they hold.
+    tenure: Tenure,
     /// By node: when the newest reply arrived that was echoed while a lease was extended, as far as
     /// the prober was asked.
     echoed: BTreeMap<String, Instant>,
 }
 
+impl Default for Leases {
+    fn default() -> Self {
+        Self {
+            renewals: BTreeMap::new(),
+            tenure: Tenure::endless(),
+            echoed: BTreeMap::new(),
+        }
+    }
+}
+
 impl Leases {
+    /// When the right to extend them ends.
+    pub(super) fn entitled(&self) -> Option<Instant> {
+        self.tenure.end()
+    }
+
     /// Whether probes to a node extend its lease.
     pub(super) fn is_extended(&self, node: &str) -> bool {
         self.renewals.contains_key(node)
@@ -33,11 +51,16 @@ impl Leases {
 
 impl Monitor {
     /// Replaces what probes ask of nodes' leases, from their next probe on; of nodes that are not
-    /// named they ask nothing.
+    /// named they ask nothing. Replies that come after the end of `tenure` extend nothing.
     ///
     /// Returns, by node, when the newest reply arrived that was echoed until now in a probe that
     /// extended the lease. Nodes without one since the last call may be missing.
-    pub fn renew(&mut self, renewals: BTreeMap<String, Renewal>) -> BTreeMap<String, Instant> {
+    pub fn renew(
+        &mut self,
+        renewals: BTreeMap<String, Renewal>,
+        tenure: Tenure,
+    ) -> BTreeMap<String, Instant> {
+        self.leases.tenure = tenure;
         let before = std::mem::replace(&mut self.leases.renewals, renewals);
         let named = before.keys().chain(self.leases.renewals.keys());
         let indices: Vec<NodeIndex> = named

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use probe_user::logging::in_words;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::StateFile;
+use crate::daemon::{Recorder, Scribe, Unrecorded, Wiring};
 use crate::failover::Record as Assignments;
 use crate::metrics::Metrics;
 use crate::monitor::Board;
@@ -20,34 +21,6 @@ const RETRY: Duration = Duration::from_secs(10);
 /// The same while assignments wait for it: nothing moves meanwhile.
 const URGENT_RETRY: Duration = Duration::from_secs(1);
 
-/// Tells a [`StateKeeper`] that there is something to record.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Unrecorded(Arc<Notify>);
-
-impl Unrecorded {
-    pub(super) fn note(&self) {
-        self.0.notify_one();
-    }
-}
-
-/// Has assignments recorded at once.
-pub(super) struct Recorder {
-    records: watch::Sender<Assignments>,
-    recorded: mpsc::UnboundedReceiver<u64>,
-}
-
-impl Recorder {
-    /// Has `record` recorded instead of the last one.
-    pub(super) fn record(&self, record: Assignments) {
-        self.records.send_replace(record);
-    }
-
-    /// Waits until a record is durable; returns its version.
-    pub(super) async fn recorded(&mut self) -> Option<u64> {
-        self.recorded.recv().await
-    }
-}
-
 /// Writes the state file whenever there is something to record, in a task of its own.
 pub(super) struct StateKeeper {
     unrecorded: Unrecorded,
@@ -56,29 +29,23 @@ pub(super) struct StateKeeper {
 }
 
 impl StateKeeper {
-    /// `assignments` are those that the file holds; `picks` are kept, too, whenever they change.
+    /// `assignments` are those that the file holds; picks are kept, too, whenever they change.
     pub(super) fn spawn(
         file: StateFile,
-        board: &Arc<Board>,
-        metrics: &Metrics,
-        assignments: Assignments,
-        picks: Picks,
+        wiring: &Wiring,
+        assignments: &Assignments,
     ) -> (Self, Recorder) {
         let unrecorded = Unrecorded::default();
         let (stop, stopped) = oneshot::channel();
-        let durable = assignments.version;
-        let (records, wanted) = watch::channel(assignments);
-        let (done, recorded) = mpsc::unbounded_channel();
+        let (recorder, scribe) = Recorder::new(assignments);
         let keeping = Keeping {
             file,
-            board: board.clone(),
-            metrics: metrics.clone(),
+            board: wiring.board.clone(),
+            metrics: wiring.metrics.clone(),
             unrecorded: unrecorded.clone(),
             stopped,
-            picks,
-            wanted,
-            durable,
-            done,
+            picks: wiring.picks.clone(),
+            scribe,
         };
         let task = tokio::spawn(keeping.run());
         let keeper = Self {
@@ -86,7 +53,7 @@ impl StateKeeper {
             stop,
             task,
         };
-        (keeper, Recorder { records, recorded })
+        (keeper, recorder)
     }
 
     pub(super) fn unrecorded(&self) -> Unrecorded {
@@ -111,18 +78,15 @@ struct Keeping {
     /// Who is picked for each service.
     picks: Picks,
     /// The assignments to be recorded.
-    wanted: watch::Receiver<Assignments>,
-    /// The version of those that are.
-    durable: u64,
-    done: mpsc::UnboundedSender<u64>,
+    scribe: Scribe,
 }
 
 impl Keeping {
     async fn run(mut self) {
         loop {
             let stopped = tokio::select! {
-                () = self.unrecorded.0.notified() => self.pause(GATHER).await,
-                Ok(()) = self.wanted.changed() => false,
+                () = self.unrecorded.noted() => self.pause(GATHER).await,
+                true = self.scribe.changed() => false,
                 Ok(()) = self.picks.changed() => false,
                 _ = &mut self.stopped => true,
             };
@@ -134,7 +98,7 @@ impl Keeping {
                 continue;
             }
             self.unrecorded.note();
-            let urgent = self.wanted.borrow().version != self.durable;
+            let urgent = self.scribe.is_behind();
             if self.pause(if urgent { URGENT_RETRY } else { RETRY }).await {
                 return;
             }
@@ -145,7 +109,7 @@ impl Keeping {
     async fn pause(&mut self, time: Duration) -> bool {
         tokio::select! {
             () = tokio::time::sleep(time) => false,
-            Ok(()) = self.wanted.changed() => false,
+            true = self.scribe.changed() => false,
             _ = &mut self.stopped => true,
         }
     }
@@ -153,16 +117,13 @@ impl Keeping {
     /// Writes states and assignments; whether that worked.
     async fn write(&mut self) -> bool {
         let (file, board) = (self.file.clone(), self.board.clone());
-        let assignments = self.wanted.borrow_and_update().clone();
+        let assignments = self.scribe.wanted();
         let version = assignments.version;
         let picks = self.picks.borrow_and_update().clone();
         let write = move || file.write(&board.nodes(), &assignments, &picks);
         let problem = match tokio::task::spawn_blocking(write).await {
             Ok(Ok(())) => {
-                if std::mem::replace(&mut self.durable, version) != version {
-                    // Nobody waits for it if the process ends.
-                    let _ = self.done.send(version);
-                }
+                self.scribe.note_durable(version);
                 return true;
             }
             Ok(Err(error)) => in_words(&error),

@@ -339,7 +339,7 @@ impl World {
 pub(crate) fn gateway(name: &str, pool: &[&str]) -> Gateway {
     Gateway {
         name: name.to_owned(),
-        selector: BTreeMap::from([("egress".to_owned(), "yes".to_owned())]),
+        selector: BTreeMap::from([("egress".to_owned(), "yes".to_owned())]).into(),
         pool: Pool::parse(pool).unwrap(),
         defaults: Vec::new(),
         cluster_default: false,

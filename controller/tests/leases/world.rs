@@ -121,7 +121,7 @@ impl World {
     pub(crate) fn start_controller(&mut self) {
         let gateway = Gateway {
             name: "gw".to_owned(),
-            selector: BTreeMap::from([("egress".to_owned(), "yes".to_owned())]),
+            selector: BTreeMap::from([("egress".to_owned(), "yes".to_owned())]).into(),
             pool: Pool::parse(&POOL).unwrap(),
             defaults: Vec::new(),
             cluster_default: false,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use controller::consumers::Consumer;
 use controller::health::{Reason, State};
 use controller::monitor::{Notice, Sighting};
+use controller::tenure::Tenure;
 use futures_util::FutureExt;
 use probe_user::session::{Renewal, Right};
 
@@ -45,9 +46,8 @@ fn extend_lease_of(world: &mut World, node: &str) {
         time: TIMEOUT * 10,
         since: world.now.instant,
     };
-    world
-        .monitor
-        .renew(BTreeMap::from([(node.to_owned(), renewal)]));
+    let renewals = BTreeMap::from([(node.to_owned(), renewal)]);
+    world.monitor.renew(renewals, Tenure::endless());
 }
 
 fn sighting(world: &World, node: &str) -> Sighting {

@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use controller::tenure::Tenure;
 use probe_user::session::{Renewal, Right};
 
 use crate::world::{Behaviour, HEALTHY, PERIOD, ROUND_TRIP, World};
 
 fn renew(world: &mut World, nodes: &[&str]) -> BTreeMap<String, Instant> {
+    renew_within(world, nodes, Tenure::endless())
+}
+
+fn renew_within(world: &mut World, nodes: &[&str], tenure: Tenure) -> BTreeMap<String, Instant> {
     let renewal = Renewal {
         right: Right::Controller,
         floor: 1,
@@ -15,7 +20,7 @@ fn renew(world: &mut World, nodes: &[&str]) -> BTreeMap<String, Instant> {
         since: world.now.instant - Duration::from_secs(60),
     };
     let renewals = nodes.iter().map(|&node| (node.to_owned(), renewal));
-    world.monitor.renew(renewals.collect())
+    world.monitor.renew(renewals.collect(), tenure)
 }
 
 /// `n1`, which has answered for a while, with its lease extended. Its first answer is the last one
@@ -69,6 +74,26 @@ fn a_node_that_comes_later_is_renewed_from_the_beginning() {
     world.answer_as("10.0.0.1", HEALTHY);
     world.run(4 * PERIOD);
     assert!(renew(&mut world, &["n1"]).contains_key("n1"));
+}
+
+#[test]
+fn no_lease_is_extended_by_what_comes_when_the_term_is_over() {
+    let (mut world, _consumer) = renewed_node();
+    let end = world.now.instant + PERIOD;
+    renew_within(&mut world, &["n1"], Tenure::until(end));
+    world.run(10 * PERIOD);
+    assert!(renew(&mut world, &[])["n1"] < end);
+}
+
+#[test]
+fn a_term_that_is_renewed_goes_on() {
+    let (mut world, _consumer) = renewed_node();
+    let end = world.now.instant + PERIOD;
+    let tenure = Tenure::until(end);
+    renew_within(&mut world, &["n1"], tenure.clone());
+    tenure.set_end(end + 100 * PERIOD);
+    world.run(10 * PERIOD);
+    assert!(renew(&mut world, &[])["n1"] > end);
 }
 
 #[test]

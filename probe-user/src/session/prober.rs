@@ -34,6 +34,8 @@ pub struct Prober {
     transmits: VecDeque<(Handle, Queued)>,
     events: VecDeque<Event>,
     stats: ProberStats,
+    /// When the right to extend leases ends, if it does.
+    entitled: Option<Instant>,
 }
 
 impl Prober {
@@ -56,6 +58,7 @@ impl Prober {
             transmits: VecDeque::new(),
             events: VecDeque::new(),
             stats: ProberStats::default(),
+            entitled: None,
         }
     }
 
@@ -113,6 +116,13 @@ impl Prober {
     pub fn set_renewal(&mut self, id: TargetId, renewal: Option<Renewal>) -> Option<Instant> {
         let handle = self.registry.find(id)?;
         self.registry.get_mut(handle)?.set_renewal(renewal)
+    }
+
+    /// Has no probe extend a lease by a reply that arrives at `until` or later; `None`: there is no
+    /// such end. It holds for all targets, and is looked at for each probe: whoever sets it in time is
+    /// safe, however late its next word comes.
+    pub fn entitle(&mut self, until: Option<Instant>) {
+        self.entitled = until;
     }
 
     /// Ties wall time (since the Unix epoch) to the monotonic clock, for the timestamps in
@@ -272,7 +282,8 @@ impl Prober {
                 continue;
             };
             let timestamp = self.wall.at(now);
-            let probe = target.probe(queued, now, timestamp, self.settings.port);
+            let port = self.settings.port;
+            let probe = target.probe(queued, now, timestamp, port, self.entitled);
             if let Some(probe) = probe {
                 self.stats.sent += 1;
                 self.stats.extending += u64::from(probe.extends);

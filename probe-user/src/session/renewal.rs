@@ -39,9 +39,12 @@ impl Renewal {
         }
     }
 
-    /// Whether a probe extends the lease if it echoes a reply that arrived at `heard`.
-    pub(super) fn applies(&self, heard: Option<Instant>) -> bool {
-        heard.is_some_and(|heard| heard >= self.since)
+    /// Whether a probe extends the lease if it echoes a reply that arrived at `heard`, and the
+    /// prober's right ends at `entitled`; `None`: never.
+    pub(super) fn applies(&self, heard: Option<Instant>, entitled: Option<Instant>) -> bool {
+        heard.is_some_and(|heard| {
+            heard >= self.since && entitled.is_none_or(|entitled| heard < entitled)
+        })
     }
 
     pub(super) fn millis(&self) -> u32 {

@@ -209,13 +209,15 @@ impl TargetState {
         (0..self.paths.len()).map(move |path| Queued { round, path })
     }
 
-    /// Makes a probe that is sent `now`. `None`: its round is over.
+    /// Makes a probe that is sent `now`. `None`: its round is over. It extends no lease if the reply
+    /// that it echoes came later than `entitled`.
     pub(super) fn probe(
         &mut self,
         queued: Queued,
         now: Instant,
         timestamp: NtpTime,
         port: u16,
+        entitled: Option<Instant>,
     ) -> Option<Made> {
         if queued.round != self.round.number {
             return None;
@@ -224,7 +226,9 @@ impl TargetState {
         let sequence = self.window.push(now, timestamp, address);
         self.round.left += 1;
         let heard = self.newest_at;
-        let renewal = self.renewal.filter(|renewal| renewal.applies(heard));
+        let renewal = self
+            .renewal
+            .filter(|renewal| renewal.applies(heard, entitled));
         if renewal.is_some() {
             self.renewed_to = heard;
         }

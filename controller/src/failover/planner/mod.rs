@@ -10,6 +10,7 @@ mod state;
 mod step;
 mod tell;
 mod view;
+mod warnings;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;

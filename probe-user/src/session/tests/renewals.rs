@@ -89,6 +89,18 @@ fn a_reply_from_before_the_right_to_renew_extends_nothing() {
 }
 
 #[test]
+fn a_reply_that_comes_when_the_right_to_renew_is_over_extends_nothing() {
+    let mut world = one_node();
+    let renewal = renewal(&world);
+    world.prober.set_renewal(NODE, Some(renewal));
+    world.prober.entitle(Some(world.now + MS * 1_000_000));
+    answered_round(&mut world);
+    world.prober.entitle(Some(world.now + MS / 2));
+    assert_eq!(packet(&answered_round(&mut world)).flags(), RENEW);
+    assert_eq!(packet(&answered_round(&mut world)).flags(), 0);
+}
+
+#[test]
 fn whoever_raises_the_floor_learns_what_was_echoed_under_the_old_one() {
     let mut world = one_node();
     let old = renewal(&world);

@@ -13,7 +13,7 @@ use crate::monitor::{NodeSpec, Sighting};
 
 /// The agents of all nodes, even of those that are not configured any more: they may have to
 /// release something. Each is told anew whenever anything about it changes.
-pub(super) struct Agents {
+pub(crate) struct Agents {
     messenger: Messenger<Push>,
     nodes: HashMap<String, Node>,
 }
@@ -44,11 +44,11 @@ impl Node {
 /// Why an agent is not told.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no control channel: settings `control.*` need a restart")]
-pub(super) struct NoChannel;
+pub(crate) struct NoChannel;
 
 impl Agents {
     /// Knows no node yet. Agents listen on `port`; without `security` none is told anything.
-    pub(super) fn new(security: Option<Security>, port: u16) -> Self {
+    pub(crate) fn new(security: Option<Security>, port: u16) -> Self {
         Self {
             messenger: Messenger::new(security, port),
             nodes: HashMap::new(),
@@ -56,17 +56,17 @@ impl Agents {
     }
 
     /// The next answer of any agent. Never returns without a channel.
-    pub(super) async fn answer(&mut self) -> Option<Answer> {
+    pub(crate) async fn answer(&mut self) -> Option<Answer> {
         self.messenger.answer().await
     }
 
     /// An answer that has come already.
-    pub(super) fn answer_at_hand(&mut self) -> Option<Answer> {
+    pub(crate) fn answer_at_hand(&mut self) -> Option<Answer> {
         self.messenger.answer_at_hand()
     }
 
     /// These nodes are configured from now on.
-    pub(super) fn follow(&mut self, specs: Vec<NodeSpec>) {
+    pub(crate) fn follow(&mut self, specs: Vec<NodeSpec>) {
         let names: HashSet<String> = specs.iter().map(|spec| spec.name.clone()).collect();
         for (name, node) in &mut self.nodes {
             node.configured = names.contains(name);
@@ -81,7 +81,7 @@ impl Agents {
     }
 
     /// Nodes that an earlier controller told something, by where they were reached then.
-    pub(super) fn remember(&mut self, reach: BTreeMap<String, Vec<IpAddr>>) {
+    pub(crate) fn remember(&mut self, reach: BTreeMap<String, Vec<IpAddr>>) {
         for (name, addresses) in reach {
             let node = self.nodes.entry(name);
             node.or_insert_with(|| Node::unknown(addresses));
@@ -89,7 +89,7 @@ impl Agents {
     }
 
     /// Takes note of how a node is doing.
-    pub(super) fn observe(&mut self, sighting: &Sighting) {
+    pub(crate) fn observe(&mut self, sighting: &Sighting) {
         let Some(node) = self.nodes.get_mut(&sighting.node) else {
             return;
         };
@@ -106,7 +106,7 @@ impl Agents {
 
     /// From now on a node shall hold exactly this. A node of which nobody knows where it is is not
     /// told.
-    pub(super) fn tell(&mut self, node: &str, desired: Desired) -> Result<(), NoChannel> {
+    pub(crate) fn tell(&mut self, node: &str, desired: Desired) -> Result<(), NoChannel> {
         if let Some(known) = self.nodes.get_mut(node) {
             known.desired = Some(desired);
             self.push(node);
@@ -116,7 +116,7 @@ impl Agents {
 
     /// Takes note of an answer: a node that is not configured any more, and holds nothing any more,
     /// is forgotten.
-    pub(super) fn handle_answer(&mut self, answer: &Answer) {
+    pub(crate) fn handle_answer(&mut self, answer: &Answer) {
         let Outcome::Done(report) = &answer.outcome else {
             return;
         };

@@ -9,7 +9,7 @@ use crate::channel::{AgentPool, Answer, Order};
 use crate::health::State;
 
 /// Tells agents, and hears what they answer. Without a channel it does neither.
-pub(super) struct Messenger<O: Order>(Option<Channel<O>>);
+pub(crate) struct Messenger<O: Order>(Option<Channel<O>>);
 
 struct Channel<O: Order> {
     pool: AgentPool<O>,
@@ -20,7 +20,7 @@ struct Channel<O: Order> {
 
 impl<O: Order> Messenger<O> {
     /// Agents listen on `port`; without `security` there is no channel.
-    pub(super) fn new(security: Option<Security>, port: u16) -> Self {
+    pub(crate) fn new(security: Option<Security>, port: u16) -> Self {
         Self(security.map(|security| {
             let (pool, answers) = AgentPool::new(security);
             Channel {
@@ -32,12 +32,12 @@ impl<O: Order> Messenger<O> {
     }
 
     /// Whether there is a channel.
-    pub(super) const fn is_open(&self) -> bool {
+    pub(crate) const fn is_open(&self) -> bool {
         self.0.is_some()
     }
 
     /// From now on the agent of `node`, at any of `addresses`, shall be told `order`.
-    pub(super) fn tell(&mut self, node: &str, addresses: &[IpAddr], order: O) {
+    pub(crate) fn tell(&mut self, node: &str, addresses: &[IpAddr], order: O) {
         if let Some(channel) = &mut self.0 {
             let at = |address: &IpAddr| SocketAddr::new(*address, channel.port);
             let addresses = addresses.iter().map(at).collect();
@@ -46,21 +46,21 @@ impl<O: Order> Messenger<O> {
     }
 
     /// Takes note of how a node is doing.
-    pub(super) fn set_state(&self, node: &str, state: State) {
+    pub(crate) fn set_state(&self, node: &str, state: State) {
         if let Some(channel) = &self.0 {
             channel.pool.set_state(node, state);
         }
     }
 
     /// The agent of `node` is told nothing any more.
-    pub(super) fn forget(&mut self, node: &str) {
+    pub(crate) fn forget(&mut self, node: &str) {
         if let Some(channel) = &mut self.0 {
             channel.pool.forget(node);
         }
     }
 
     /// The next answer of any agent. Never returns without a channel.
-    pub(super) async fn answer(&mut self) -> Option<Answer<O::Report>> {
+    pub(crate) async fn answer(&mut self) -> Option<Answer<O::Report>> {
         match &mut self.0 {
             Some(channel) => channel.answers.recv().await,
             None => std::future::pending().await,
@@ -68,7 +68,7 @@ impl<O: Order> Messenger<O> {
     }
 
     /// An answer that has come already.
-    pub(super) fn answer_at_hand(&mut self) -> Option<Answer<O::Report>> {
+    pub(crate) fn answer_at_hand(&mut self) -> Option<Answer<O::Report>> {
         self.0.as_mut()?.answers.try_recv().ok()
     }
 }

@@ -15,15 +15,15 @@ use crate::monitor::{NodeSpec, Sighting};
 
 /// How nodes are probed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Probes {
+pub(crate) struct Probes {
     /// Time between two probes of a node.
-    pub(super) period: Duration,
+    pub(crate) period: Duration,
     /// UDP port of the nodes' reflectors.
-    pub(super) port: u16,
+    pub(crate) port: u16,
 }
 
 /// The agents that are or were witnesses.
-pub(super) struct Witnessing {
+pub(crate) struct Witnessing {
     messenger: Messenger<channel::Duty>,
     probes: Probes,
     /// The cluster's nodes, even those that are not configured any more.
@@ -43,7 +43,7 @@ struct Node {
 
 impl Witnessing {
     /// There is no witness yet. Agents listen on `port`; without `security` none is told anything.
-    pub(super) fn new(security: Option<Security>, port: u16, probes: Probes) -> Self {
+    pub(crate) fn new(security: Option<Security>, port: u16, probes: Probes) -> Self {
         Self {
             messenger: Messenger::new(security, port),
             probes,
@@ -54,7 +54,7 @@ impl Witnessing {
     }
 
     /// Nodes that an earlier controller told something, by where they were reached then.
-    pub(super) fn remember(&mut self, reach: &BTreeMap<String, Vec<IpAddr>>) {
+    pub(crate) fn remember(&mut self, reach: &BTreeMap<String, Vec<IpAddr>>) {
         let node = |(name, addresses): (&String, &Vec<IpAddr>)| {
             let addresses = addresses.clone();
             let keys = None;
@@ -64,7 +64,7 @@ impl Witnessing {
     }
 
     /// These nodes are configured from now on. Others may have to be witnessed all the same.
-    pub(super) fn follow(&mut self, specs: &[NodeSpec], keys: ClusterKeys) {
+    pub(crate) fn follow(&mut self, specs: &[NodeSpec], keys: ClusterKeys) {
         for node in self.nodes.values_mut() {
             node.keys = None;
         }
@@ -81,7 +81,7 @@ impl Witnessing {
     }
 
     /// A node has confirmed these keys: witnesses, too, sign with the newest of them.
-    pub(super) fn note_keys(&mut self, node: &str, held: &[NodeKey]) {
+    pub(crate) fn note_keys(&mut self, node: &str, held: &[NodeKey]) {
         let Some(keys) = self.nodes.get_mut(node).and_then(|node| node.keys.as_mut()) else {
             return;
         };
@@ -98,12 +98,12 @@ impl Witnessing {
     }
 
     /// Takes note of how a node is doing.
-    pub(super) fn observe(&self, sighting: &Sighting) {
+    pub(crate) fn observe(&self, sighting: &Sighting) {
         self.messenger.set_state(&sighting.node, sighting.state);
     }
 
     /// This is the node's duty from now on; `None`: it has none, and need not be told.
-    pub(super) fn tell(&mut self, node: Arc<str>, duty: Option<Duty>) {
+    pub(crate) fn tell(&mut self, node: Arc<str>, duty: Option<Duty>) {
         match duty {
             Some(duty) => {
                 self.duties.insert(node.clone(), duty);
@@ -117,7 +117,7 @@ impl Witnessing {
     }
 
     /// The next answer of any witness. Never returns without a channel.
-    pub(super) async fn answer(&mut self) -> Option<Answer<WitnessReport>> {
+    pub(crate) async fn answer(&mut self) -> Option<Answer<WitnessReport>> {
         self.messenger.answer().await
     }
 

@@ -54,7 +54,7 @@ const REPLACE_AFTER: [HumanDuration; 2] = [
 ];
 
 impl Settings {
-    pub(super) fn fencing(&self) -> Fencing {
+    pub(crate) fn fencing(&self) -> Fencing {
         let alone = self.lease.map_or(STRICT_LEASE, |lease| lease.0);
         match self.fencing {
             FencingChoice::None => Fencing::None,
@@ -77,7 +77,7 @@ impl Settings {
         self.timeout() + 2 * self.period()
     }
 
-    pub(super) fn check_fencing(&self) -> Result<(), Invalid> {
+    pub(crate) fn check_fencing(&self) -> Result<(), Invalid> {
         if self.fencing == FencingChoice::Strict && self.timeout().is_zero() {
             let accepted = "must be `none` where `timeout` is 0: nobody would extend a lease";
             return Err(Invalid::new("fencing", "strict", accepted));

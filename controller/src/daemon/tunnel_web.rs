@@ -12,7 +12,7 @@ use crate::api::TunnelMatrix;
 use crate::tunnels::{Collector, TunnelEnd};
 
 /// The routes.
-pub(super) fn routes(collector: Collector) -> Router {
+pub(crate) fn routes(collector: Collector) -> Router {
     Router::new()
         .route("/v1/tunnels", get(matrix))
         .with_state(collector)
@@ -24,7 +24,7 @@ async fn matrix(State(collector): State<Collector>) -> Json<TunnelMatrix> {
 }
 
 /// What is wrong with a node's tunnels, for people.
-pub(super) async fn sentences(collector: &Collector, node: &str) -> Vec<String> {
+pub(crate) async fn sentences(collector: &Collector, node: &str) -> Vec<String> {
     if !collector.counts(node).await {
         return Vec::new();
     }
@@ -34,7 +34,7 @@ pub(super) async fn sentences(collector: &Collector, node: &str) -> Vec<String> 
 }
 
 /// Where tunnels end. An address that is none is the monitor's to complain of.
-pub(super) fn ends(nodes: &[NodeSettings]) -> Vec<TunnelEnd> {
+pub(crate) fn ends(nodes: &[NodeSettings]) -> Vec<TunnelEnd> {
     let end = |node: &NodeSettings| {
         let parsed = node.addresses.iter().filter_map(|text| text.parse().ok());
         let addresses: Vec<_> = parsed.collect();

@@ -11,7 +11,7 @@ use crate::channel::Answer;
 use crate::monitor::{NodeSpec, Sighting};
 
 /// The agents of all nodes that are configured, whether they ever hold an egress IP or not.
-pub(super) struct Keying {
+pub(crate) struct Keying {
     messenger: Messenger<KeyPush>,
     /// This controller's, or the last that was recorded.
     term: u32,
@@ -25,7 +25,7 @@ struct Node {
 
 impl Keying {
     /// Knows no node yet. Agents listen on `port`; without `security` none is given anything.
-    pub(super) fn new(security: Option<Security>, port: u16) -> Self {
+    pub(crate) fn new(security: Option<Security>, port: u16) -> Self {
         Self {
             messenger: Messenger::new(security, port),
             term: 0,
@@ -34,7 +34,7 @@ impl Keying {
     }
 
     /// These nodes are configured from now on.
-    pub(super) fn follow(&mut self, specs: &[NodeSpec]) {
+    pub(crate) fn follow(&mut self, specs: &[NodeSpec]) {
         let node = |spec: &NodeSpec| {
             let (addresses, keys) = (spec.addresses.clone(), spec.keys.all().to_vec());
             (spec.name.clone(), Node { addresses, keys })
@@ -48,19 +48,19 @@ impl Keying {
 
     /// The controller has claimed this term: an agent that was told anything in it takes no key of an
     /// older one.
-    pub(super) fn set_term(&mut self, term: u32) {
+    pub(crate) fn set_term(&mut self, term: u32) {
         if std::mem::replace(&mut self.term, term) != term {
             self.give_all();
         }
     }
 
     /// Takes note of how a node is doing.
-    pub(super) fn observe(&self, sighting: &Sighting) {
+    pub(crate) fn observe(&self, sighting: &Sighting) {
         self.messenger.set_state(&sighting.node, sighting.state);
     }
 
     /// The next answer of any agent. Never returns without a channel.
-    pub(super) async fn answer(&mut self) -> Option<Answer<Vec<NodeKey>>> {
+    pub(crate) async fn answer(&mut self) -> Option<Answer<Vec<NodeKey>>> {
         self.messenger.answer().await
     }
 

@@ -16,27 +16,31 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::Settings;
+use super::leader_web::Leading;
 use crate::api::{Controller, Error, NodeList, StreamLine, Timestamp, Transition, milliseconds};
 use crate::monitor::{Board, Reading};
 
 /// What requests are answered from.
-pub(super) struct Web {
+pub(crate) struct Web {
     board: Arc<Board>,
     transitions: broadcast::Sender<Transition>,
+    leading: Leading,
     started: Timestamp,
     period: Duration,
     timeout: Duration,
 }
 
 impl Web {
-    pub(super) fn new(
+    pub(crate) fn new(
         board: Arc<Board>,
         transitions: broadcast::Sender<Transition>,
+        leading: Leading,
         settings: &Settings,
     ) -> Self {
         Self {
             board,
             transitions,
+            leading,
             started: Timestamp(SystemTime::now()),
             period: settings.period(),
             timeout: settings.timeout(),
@@ -44,7 +48,7 @@ impl Web {
     }
 
     /// The controller's own routes.
-    pub(super) fn routes(self) -> Router {
+    pub(crate) fn routes(self) -> Router {
         Router::new()
             .route("/v1/nodes", get(list))
             .route("/v1/nodes/{name}", get(node))
@@ -68,6 +72,8 @@ async fn list(State(web): State<Arc<Web>>) -> Json<NodeList> {
         period_ms: milliseconds(web.period),
         timeout_ms: milliseconds(web.timeout),
         lag_ms: milliseconds(prober.lag.last),
+        leads: web.leading.egress.leads(),
+        leader: web.leading.leader(),
     };
     Json(NodeList { controller, nodes })
 }

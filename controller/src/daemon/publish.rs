@@ -49,7 +49,7 @@ pub struct ServiceSettings {
 }
 
 /// Whether every service has a name of its own.
-pub(super) fn check_services(services: &[ServiceSettings]) -> Result<(), Invalid> {
+pub(crate) fn check_services(services: &[ServiceSettings]) -> Result<(), Invalid> {
     let mut names = HashSet::new();
     for (index, service) in services.iter().enumerate() {
         if service.name.is_empty() || !names.insert(&service.name) {
@@ -62,15 +62,15 @@ pub(super) fn check_services(services: &[ServiceSettings]) -> Result<(), Invalid
 }
 
 /// Services that are published.
-pub(super) struct Services {
+pub(crate) struct Services {
     /// Who is picked.
-    pub(super) picks: Picks,
+    pub(crate) picks: Picks,
     /// Takes the groups that are configured from now on.
-    pub(super) groups: watch::Sender<Vec<Group>>,
+    pub(crate) groups: watch::Sender<Vec<Group>>,
 }
 
 /// Picks for each service, going on from `kept`, and serves gRPC, in `tasks`.
-pub(super) async fn publish(
+pub(crate) async fn publish(
     settings: &Settings,
     kept: BTreeMap<String, Pick>,
     board: &Arc<Board>,
@@ -97,7 +97,7 @@ pub(super) async fn publish(
 }
 
 /// The groups of nodes of which one each is picked.
-pub(super) fn groups(services: &[ServiceSettings]) -> Vec<Group> {
+pub(crate) fn groups(services: &[ServiceSettings]) -> Vec<Group> {
     let group = |service: &ServiceSettings| Group {
         name: service.name.clone(),
         selector: service.nodes.clone(),
@@ -106,7 +106,7 @@ pub(super) fn groups(services: &[ServiceSettings]) -> Vec<Group> {
 }
 
 /// `GET /v1/services`.
-pub(super) fn routes(picks: Picks) -> Router {
+pub(crate) fn routes(picks: Picks) -> Router {
     Router::new()
         .route("/v1/services", get(list))
         .with_state(picks)

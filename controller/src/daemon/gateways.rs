@@ -169,7 +169,7 @@ impl Settings {
         }
     }
 
-    pub(super) fn check_failover(&self) -> Result<(), Invalid> {
+    pub(crate) fn check_failover(&self) -> Result<(), Invalid> {
         let share = self.failover.max_unreachable;
         Invalid::unless_within("failover.max_unreachable", &share, 0.0..=1.0)?;
         let Damping { hold, hold_max, .. } = &self.failover.damping;
@@ -226,7 +226,7 @@ impl GatewaySettings {
         ];
         Ok(Gateway {
             name: self.name.clone(),
-            selector: self.node_selector.clone(),
+            selector: self.node_selector.clone().into(),
             pool,
             defaults: defaults.into_iter().flatten().collect(),
             cluster_default: self.cluster_default,
@@ -239,7 +239,7 @@ impl GatewaySettings {
     }
 }
 
-fn parse_source(text: &str, key: impl Display) -> Result<IpNet, Invalid> {
+pub(crate) fn parse_source(text: &str, key: impl Display) -> Result<IpNet, Invalid> {
     let refused = |accepted: &str| Invalid::new(key.to_string(), format!("{text:?}"), accepted);
     let prefix: IpNet = match text.parse::<IpAddr>() {
         Ok(address) => IpNet::from(address),

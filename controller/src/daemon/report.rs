@@ -1,29 +1,46 @@
 //! Reports what the monitor notices: to the log, the metrics, the state keeper and whoever watches.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use probe_user::settings::HumanDuration;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Notify, broadcast, watch};
 
-use super::keeper::Unrecorded;
+use super::news::{Herald, News};
 use crate::api::{Transition, milliseconds};
 use crate::metrics::Metrics;
 use crate::monitor::Notice;
 
+/// Tells whoever keeps nodes' states that there is something to record. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unrecorded(Arc<Notify>);
+
+impl Unrecorded {
+    pub(crate) fn note(&self) {
+        self.0.notify_one();
+    }
+
+    /// Waits for it.
+    pub(crate) async fn noted(&self) {
+        self.0.notified().await;
+    }
+}
+
 /// Reports notices.
-pub(super) struct Reporter {
-    pub(super) metrics: Metrics,
-    pub(super) transitions: broadcast::Sender<Transition>,
-    pub(super) unrecorded: Unrecorded,
-    pub(super) ready: watch::Sender<Result<(), String>>,
+pub(crate) struct Reporter {
+    pub(crate) metrics: Metrics,
+    pub(crate) transitions: broadcast::Sender<Transition>,
+    pub(crate) unrecorded: Unrecorded,
+    pub(crate) herald: Herald,
+    pub(crate) ready: watch::Sender<Result<(), String>>,
     /// When every node is decided on at the latest.
-    pub(super) ready_after: Duration,
+    pub(crate) ready_after: Duration,
 }
 
 impl Reporter {
     /// Reports until there is nobody left who notices anything.
-    pub(super) async fn run(self, mut notices: UnboundedReceiver<Notice>) {
+    pub(crate) async fn run(self, mut notices: UnboundedReceiver<Notice>) {
         let mut ready = std::pin::pin!(tokio::time::sleep(self.ready_after));
         let mut waiting = true;
         loop {
@@ -41,6 +58,7 @@ impl Reporter {
     }
 
     fn report(&self, notice: Notice) {
+        self.herald.tell(|| News::Node(notice.clone()));
         match notice {
             Notice::Transition(transition) => {
                 log_transition(&transition);
@@ -58,17 +76,23 @@ impl Reporter {
                     "the node's agent stays silent"
                 );
             }
-            Notice::PathDown { node, silence, by } => tracing::warn!(
-                node,
-                silence = %HumanDuration(silence),
-                by = by.join(", "),
-                "ControllerPathDown: only others hear the node, which keeps its state"
-            ),
-            Notice::PathBack { node, silence } => tracing::warn!(
-                node,
-                silence = %HumanDuration(silence),
-                "the controller hears the node again"
-            ),
+            Notice::PathDown { node, silence, by } => {
+                self.unrecorded.note();
+                tracing::warn!(
+                    node,
+                    silence = %HumanDuration(silence),
+                    by = by.join(", "),
+                    "ControllerPathDown: only others hear the node, which keeps its state"
+                );
+            }
+            Notice::PathBack { node, silence } => {
+                self.unrecorded.note();
+                tracing::warn!(
+                    node,
+                    silence = %HumanDuration(silence),
+                    "the controller hears the node again"
+                );
+            }
             Notice::Reincarnated { node, from, to } => {
                 self.unrecorded.note();
                 tracing::warn!(

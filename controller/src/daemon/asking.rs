@@ -16,19 +16,19 @@ use crate::monitor::{Ask, Testimony};
 const WAY_BACK: Duration = Duration::from_millis(100);
 
 /// Asks.
-pub(super) struct Asking {
-    pub(super) asks: UnboundedReceiver<Ask>,
-    pub(super) control: Control,
+pub(crate) struct Asking {
+    pub(crate) asks: UnboundedReceiver<Ask>,
+    pub(crate) control: Control,
     /// Where agents listen.
-    pub(super) agents: u16,
+    pub(crate) agents: u16,
     /// Where reflectors listen.
-    pub(super) reflectors: u16,
-    pub(super) metrics: Metrics,
+    pub(crate) reflectors: u16,
+    pub(crate) metrics: Metrics,
 }
 
 impl Asking {
     /// Asks until nobody has any more questions.
-    pub(super) async fn run(mut self, security: Security) {
+    pub(crate) async fn run(mut self, security: Security) {
         let mut asker = Asker::new(security);
         while let Some(ask) = self.asks.recv().await {
             let at = |address: &IpAddr| SocketAddr::new(*address, self.agents);

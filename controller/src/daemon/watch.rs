@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// What tells one content of a file from another without reading it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FileStamp(Option<Identity>);
+pub(crate) struct FileStamp(Option<Identity>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Identity {
@@ -22,7 +22,7 @@ struct Identity {
 
 impl FileStamp {
     /// The file that `path` leads to now, through symbolic links.
-    pub(super) fn of(path: &Path) -> Self {
+    pub(crate) fn of(path: &Path) -> Self {
         let identity = fs::metadata(path).ok().map(|metadata| Identity {
             device: metadata.dev(),
             inode: metadata.ino(),

@@ -11,37 +11,43 @@ use axum::{Json, Router};
 use tokio::sync::oneshot;
 
 use super::egress::{EgressHandle, Request};
+use super::leader_web::Leading;
 use super::tunnel_web;
 use crate::api::{Condition, Drained, Error, GatewayList};
 use crate::monitor::Board;
 use crate::tunnels::Collector;
 
 /// The routes.
-pub(super) fn routes(egress: EgressHandle, board: Arc<Board>, tunnels: Collector) -> Router {
-    let explaining = (egress.clone(), board, tunnels);
+pub(crate) fn routes(leading: Leading, board: Arc<Board>, tunnels: Collector) -> Router {
+    let explaining = (leading.clone(), board, tunnels);
     Router::new()
         .route("/v1/explain/{subject}", get(explain))
         .with_state(explaining)
-        .merge(orders(egress))
+        .merge(orders(leading))
 }
 
-fn orders(egress: EgressHandle) -> Router {
+fn orders(leading: Leading) -> Router {
     Router::new()
         .route("/v1/gateways", get(list))
         .route("/v1/nodes/{name}/drain", post(drain))
         .route("/v1/nodes/{name}/undrain", post(undrain))
-        .with_state(egress)
+        .with_state(leading)
 }
 
-async fn list(State(egress): State<EgressHandle>) -> Json<GatewayList> {
-    Json(egress.planner().view(Instant::now()))
+async fn list(State(leading): State<Leading>) -> Result<Json<GatewayList>, Response> {
+    let egress = leading.deciding()?;
+    Ok(Json(egress.planner().view(Instant::now())))
 }
 
 /// Of a node, its lease and what deserves attention are part of the explanation.
 async fn explain(
-    State((egress, board, tunnels)): State<(EgressHandle, Arc<Board>, Collector)>,
+    State((leading, board, tunnels)): State<(Leading, Arc<Board>, Collector)>,
     Path(subject): Path<String>,
 ) -> Response {
+    let egress = match leading.deciding() {
+        Ok(egress) => egress,
+        Err(response) => return response,
+    };
     let now = Instant::now();
     let explanation = egress.planner().explain(now, &subject);
     let node = board.node(&subject);
@@ -64,12 +70,18 @@ async fn explain(
     }
 }
 
-async fn drain(State(egress): State<EgressHandle>, Path(name): Path<String>) -> Response {
-    set_drained(&egress, name, true).await
+async fn drain(State(leading): State<Leading>, Path(name): Path<String>) -> Response {
+    match leading.deciding() {
+        Ok(egress) => set_drained(egress, name, true).await,
+        Err(response) => response,
+    }
 }
 
-async fn undrain(State(egress): State<EgressHandle>, Path(name): Path<String>) -> Response {
-    set_drained(&egress, name, false).await
+async fn undrain(State(leading): State<Leading>, Path(name): Path<String>) -> Response {
+    match leading.deciding() {
+        Ok(egress) => set_drained(egress, name, false).await,
+        Err(response) => response,
+    }
 }
 
 /// Answers once it is recorded.
@@ -92,7 +104,7 @@ async fn set_drained(egress: &EgressHandle, node: String, drained: bool) -> Resp
         }
         Ok(false) => not_found(format!("there is no node named {node:?}")),
         Err(_) => {
-            let error = "the controller is stopping".to_owned();
+            let error = "the controller is stopping, or does not decide any more".to_owned();
             (StatusCode::SERVICE_UNAVAILABLE, Json(Error { error })).into_response()
         }
     }

@@ -11,6 +11,7 @@ use probe_user::session::ProbeSettings;
 use probe_user::settings::{HumanDuration, Invalid, Validate};
 use serde::Deserialize;
 
+use super::cluster::KubernetesSettings;
 use super::control::ControlSettings;
 use super::fencing::{FencingChoice, WitnessSettings};
 use super::gateways::{FailoverSettings, GatewaySettings};
@@ -28,7 +29,7 @@ const LONGEST_TIMEOUT: HumanDuration = HumanDuration(Duration::from_secs(3600));
 /// How many periods a reply is waited for at most: what has to be remembered grows with it.
 const LONGEST_WINDOW: u32 = 64;
 
-/// The configuration of a standalone controller.
+/// The configuration of a controller.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -46,8 +47,8 @@ pub struct Settings {
     pub announce_after: HumanDuration,
     /// UDP port of the nodes' reflectors.
     pub port: u16,
-    /// Where states are kept over a restart.
-    pub state_file: PathBuf,
+    /// Where states are kept over a restart; `None`: where standalone controllers do.
+    pub state_file: Option<PathBuf>,
     /// The HTTP interface.
     pub http: Http,
     /// The log.
@@ -70,6 +71,8 @@ pub struct Settings {
     pub grpc: GrpcSettings,
     /// Groups of nodes of which one is picked.
     pub services: Vec<ServiceSettings>,
+    /// The controller in a Kubernetes cluster.
+    pub kubernetes: KubernetesSettings,
 }
 
 /// Defaults for `period` and `timeout`.
@@ -153,7 +156,7 @@ impl Default for Settings {
             unavailable_timeout: HumanDuration::default(),
             announce_after: HumanDuration(Duration::from_secs(5)),
             port: PROBE_PORT,
-            state_file: "/var/lib/pulsepath/controller.json".into(),
+            state_file: None,
             http: Http::default(),
             log: Log::default(),
             nodes: Vec::new(),
@@ -165,6 +168,7 @@ impl Default for Settings {
             control: ControlSettings::default(),
             grpc: GrpcSettings::default(),
             services: Vec::new(),
+            kubernetes: KubernetesSettings::default(),
         }
     }
 }
@@ -179,6 +183,12 @@ impl Settings {
     pub fn timeout(&self) -> Duration {
         self.timeout
             .map_or(self.profile.timeout(), |timeout| timeout.0)
+    }
+
+    /// Where a standalone controller keeps states over a restart.
+    pub fn state_file(&self) -> PathBuf {
+        let default = || "/var/lib/pulsepath/controller.json".into();
+        self.state_file.clone().unwrap_or_else(default)
     }
 
     /// How nodes are probed and judged.
@@ -254,7 +264,8 @@ impl Validate for Settings {
         }
         self.check_unique()?;
         self.check_failover()?;
-        check_services(&self.services)
+        check_services(&self.services)?;
+        self.check_kubernetes()
     }
 }
 

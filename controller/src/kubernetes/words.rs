@@ -1,0 +1,149 @@
+//! What Events say.
+
+use kube::runtime::events::EventType;
+use probe_user::settings::HumanDuration;
+
+use crate::api::{State, Transition};
+use crate::failover::Event;
+use crate::monitor::Notice;
+
+/// What an Event is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    /// A node.
+    Node(String),
+    /// A gateway.
+    Gateway(String),
+}
+
+/// What an Event says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Words {
+    pub(super) about: About,
+    pub(super) kind: EventType,
+    /// In one word.
+    pub(super) reason: &'static str,
+    pub(super) note: String,
+}
+
+impl Words {
+    fn bad(about: About, reason: &'static str, note: String) -> Self {
+        let kind = EventType::Warning;
+        Self {
+            about,
+            kind,
+            reason,
+            note,
+        }
+    }
+
+    fn good(about: About, reason: &'static str, note: String) -> Self {
+        let kind = EventType::Normal;
+        Self {
+            about,
+            kind,
+            reason,
+            note,
+        }
+    }
+}
+
+/// Of a node's transition.
+pub(super) fn of_transition(transition: &Transition) -> Option<Words> {
+    let Transition { from, reason, .. } = transition;
+    let about = About::Node(transition.node.clone());
+    match transition.to {
+        State::Unreachable => {
+            let note = format!("the node was {from} and is UNREACHABLE: {reason}");
+            Some(Words::bad(about, "DatapathUnreachable", note))
+        }
+        State::Available => {
+            let note = format!("the node was {from} and is AVAILABLE");
+            Some(Words::good(about, "DatapathAvailable", note))
+        }
+        State::Unavailable | State::Unknown => None,
+    }
+}
+
+/// Of whatever else is noticed about a node.
+pub(super) fn of_notice(notice: &Notice) -> Option<Words> {
+    let about = |node: &String| About::Node(node.clone());
+    Some(match notice {
+        Notice::Announced { node, .. } => {
+            let note = "the node's dataplane works, its agent is silent: nothing new goes there";
+            Words::bad(about(node), "AgentSilent", note.to_owned())
+        }
+        Notice::PathDown { node, by, .. } => {
+            let note = format!("only others hear the node: {}", by.join(", "));
+            Words::bad(about(node), "ControllerPathDown", note)
+        }
+        Notice::PathBack { node, .. } => {
+            let note = "the controller hears the node again".to_owned();
+            Words::good(about(node), "ControllerPathBack", note)
+        }
+        Notice::Reincarnated { node, .. } => {
+            let note = "the node's kernel began anew: it was rebooted, or detached".to_owned();
+            Words::bad(about(node), "DatapathRestarted", note)
+        }
+        Notice::NotProbed { node, error } => {
+            let note = format!("the node is not probed as configured: {error}");
+            Words::bad(about(node), "NotProbed", note)
+        }
+        Notice::Transition(_) | Notice::Settled => return None,
+    })
+}
+
+/// Of egress IPs.
+pub(super) fn of_event(event: &Event) -> Vec<Words> {
+    match event {
+        Event::Moved {
+            gateway,
+            address,
+            from,
+            to,
+            cause,
+        } => {
+            let why = cause.map_or(String::new(), |cause| format!(" ({cause})"));
+            let about = About::Gateway(gateway.clone());
+            vec![match (from, to) {
+                (Some(from), Some(to)) => {
+                    let note = format!("{address} moved from {from} to {to}{why}");
+                    Words::bad(about, "EgressIPMoved", note)
+                }
+                (None, Some(to)) => Words::good(
+                    about,
+                    "EgressIPAssigned",
+                    format!("{address} belongs to {to}"),
+                ),
+                (_, None) => {
+                    let note = format!("{address} has no owner{why}");
+                    Words::bad(about, "EgressIPUnassigned", note)
+                }
+            }]
+        }
+        Event::Aborted {
+            gateway,
+            address,
+            node,
+        } => {
+            let note = format!("{address} stays with {node}, which is fit again");
+            let about = About::Gateway(gateway.clone());
+            vec![Words::good(about, "EgressIPStays", note)]
+        }
+        Event::Damped { node, hold } => {
+            let hold = HumanDuration(*hold);
+            let note = format!("the node falls too often: no egress IP until AVAILABLE for {hold}");
+            vec![Words::bad(About::Node(node.to_string()), "Damped", note)]
+        }
+        Event::Released { node } => {
+            let note = "the node may get egress IPs again".to_owned();
+            vec![Words::good(
+                About::Node(node.to_string()),
+                "DampingOver",
+                note,
+            )]
+        }
+        // They are about no object: the log and the metrics have them.
+        Event::Completed { .. } | Event::Held { .. } | Event::Resumed => Vec::new(),
+    }
+}
