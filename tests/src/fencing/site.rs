@@ -17,6 +17,9 @@ const LINGER: Duration = Duration::from_millis(300);
 /// A client that has no answer for longer is not served, even if answers come late on a busy machine.
 const NOTICEABLE: Duration = Duration::from_secs(1);
 
+/// So few of a thousand packets a second a client may lose while it is served.
+const FEW: u64 = 1000;
+
 /// A scene of which every frame from the egress IP is recorded.
 #[derive(Debug)]
 pub struct Site {
@@ -45,7 +48,7 @@ pub struct Outcome {
     pub overlap: Duration,
     /// When the first owner was seen last before the end, since the schedule began.
     pub last_seen: Duration,
-    /// How many of the client's packets were not answered.
+    /// How many of the client's packets were not answered until everything was mended.
     pub lost: u64,
     /// The longest time between two answers to the client, which sends to nobody but the first owner.
     pub silence: Duration,
@@ -140,11 +143,13 @@ impl Site {
         if self.shall_move(schedule) {
             self.scene().await_owner(self.other())?;
         }
+        let sent = stream.sent();
         std::thread::sleep(LINGER);
+        let lost = stream.missing_of(sent);
         let ended = Instant::now();
         self.trouble.mend()?;
         std::thread::sleep(LINGER);
-        let report = stream.finish();
+        let silence = stream.finish().longest_gap;
         let claims = recorder.finish()?;
         let last_seen = last_of(&claims, self.owner, ended).saturating_duration_since(began);
         let moved = self.scene().owner()? != self.owner;
@@ -152,8 +157,8 @@ impl Site {
             moved,
             overlap: self.overlap(&claims, moved),
             last_seen,
-            lost: report.lost(),
-            silence: report.longest_gap,
+            lost,
+            silence,
         };
         self.check(schedule, &outcome, &claims)?;
         Ok(outcome)
@@ -194,11 +199,11 @@ impl Site {
         let expected = match schedule.ends {
             // On a busy machine witnesses may answer too late for it to stay.
             Ends::Moved | Ends::MovedUnlessWitnessed => outcome.moved || !self.shall_move(schedule),
-            Ends::Stayed => !outcome.moved && outcome.silence < LEASE,
+            Ends::Stayed => !outcome.moved && outcome.lost < FEW,
             Ends::Abandoned => {
                 let as_it_should = match self.variant.fencing {
                     Fencing::Strict => outcome.silence > NOTICEABLE,
-                    Fencing::None | Fencing::Quorum => outcome.silence < LEASE,
+                    Fencing::None | Fencing::Quorum => outcome.lost < FEW,
                 };
                 !outcome.moved && as_it_should
             }
