@@ -16,6 +16,7 @@ pub mod interfaces;
 pub mod kernel;
 pub mod keys;
 pub mod logging;
+mod private;
 pub mod session;
 pub mod settings;
 pub mod tunnels;

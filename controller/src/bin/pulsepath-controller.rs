@@ -20,6 +20,8 @@ struct Arguments {
 enum Command {
     /// Probe the nodes of a configuration file, and show their states over HTTP
     Run(daemon::Options),
+    /// Say whether a configuration file is accepted, and do nothing
+    Check(daemon::Options),
     /// Make the cluster key or the key of a node, or certificates for the control channel
     Keygen(keygen::Options),
     /// Print the definitions of the custom resources as YAML, for `kubectl apply --server-side -f -`
@@ -43,6 +45,10 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         .context("cannot start the runtime")?;
     match command {
         Command::Run(options) => runtime.block_on(run::run(options))?,
+        Command::Check(options) => {
+            daemon::check(&options)?;
+            println!("{} is accepted", options.config.display());
+        }
         Command::Keygen(options) => {
             for file in runtime.block_on(keygen::keygen(options))? {
                 println!("wrote {}", file.display());

@@ -12,6 +12,8 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 
+const CLIENT: ExtendedKeyUsagePurpose = ExtendedKeyUsagePurpose::ClientAuth;
+const SERVER: ExtendedKeyUsagePurpose = ExtendedKeyUsagePurpose::ServerAuth;
 const OWNER_ONLY: u32 = 0o600;
 const EVERYBODY_READS: u32 = 0o644;
 /// Certificates are valid from a little before they are made: clocks differ.
@@ -98,14 +100,16 @@ impl Certified {
         authority: &Pair,
     ) -> Result<Self, AuthorityError> {
         let issuer = read_authority(authority)?;
-        let uri = identity.to_string();
-        let mut params = params(&uri, validity);
-        params.subject_alt_names = vec![SanType::URI(uri.as_str().try_into()?)];
+        let name = identity.to_string();
+        let mut params = params(&name, validity);
+        let (alt_name, usages) = match identity {
+            Identity::Controller => (SanType::URI(name.try_into()?), vec![CLIENT]),
+            Identity::Node(_) => (SanType::URI(name.try_into()?), vec![SERVER]),
+            Identity::Named(_) => (SanType::DnsName(name.try_into()?), vec![CLIENT, SERVER]),
+        };
+        params.subject_alt_names = vec![alt_name];
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![match identity {
-            Identity::Controller => ExtendedKeyUsagePurpose::ClientAuth,
-            Identity::Node(_) => ExtendedKeyUsagePurpose::ServerAuth,
-        }];
+        params.extended_key_usages = usages;
         params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate()?;
         let cert = params.signed_by(&key, &issuer)?.pem();

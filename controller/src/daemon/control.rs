@@ -20,6 +20,9 @@ pub struct ControlSettings {
     pub key_file: Option<PathBuf>,
     /// Tell whoever answers, without TLS.
     pub plaintext: bool,
+    /// The DNS name in the certificate that all agents share; unset: each has its own, with its
+    /// node's name.
+    pub agent_name: Option<String>,
 }
 
 impl Default for ControlSettings {
@@ -30,6 +33,7 @@ impl Default for ControlSettings {
             cert_file: None,
             key_file: None,
             plaintext: false,
+            agent_name: None,
         }
     }
 }
@@ -43,6 +47,6 @@ impl ControlSettings {
     pub fn security(&self) -> Result<Option<SecurityChoice>, Invalid> {
         let [ca, cert, key] =
             [&self.ca_file, &self.cert_file, &self.key_file].map(Option::as_deref);
-        SecurityChoice::of(ca, cert, key, self.plaintext)
+        SecurityChoice::of(ca, cert, key, self.plaintext, self.agent_name.as_deref())
     }
 }

@@ -39,6 +39,15 @@ pub enum ConfigError {
     Key(#[from] KeyError),
 }
 
+/// Whether the settings are accepted. The files that they name are not looked at.
+///
+/// # Errors
+///
+/// Names the key of what is wrong.
+pub fn check(options: &Options) -> Result<(), SettingsError> {
+    settings::load::<Settings>(Some(&options.config), ENVIRONMENT, &options.set).map(drop)
+}
+
 /// What the files say.
 pub(crate) struct Basis {
     pub(crate) settings: Settings,

@@ -36,7 +36,7 @@ pub use self::cluster::{KubernetesSettings, LeaseSettings, ProbedNodes};
 pub use self::control::ControlSettings;
 pub use self::controller::DaemonError;
 pub use self::fencing::{FencingChoice, WitnessSettings};
-pub use self::files::{ConfigError, Options};
+pub use self::files::{ConfigError, Options, check};
 pub use self::gateways::{Damping, Failback, FailoverSettings, GatewaySettings};
 pub use self::publish::{GrpcSettings, ServiceSettings};
 pub use self::settings::{NodeSettings, Profile, Settings};

@@ -50,7 +50,8 @@ pub struct Options {
     #[arg(long, conflicts_with_all = ["node", "out", "cert"])]
     pub ca: bool,
     /// Make a certificate by that authority: `--cert controller` (DIR/controller.crt and
-    /// DIR/controller-tls.key) or `--cert node NAME` (DIR/NAME.crt and DIR/NAME-tls.key)
+    /// DIR/controller-tls.key), `--cert node NAME` (DIR/NAME.crt and DIR/NAME-tls.key), or likewise
+    /// `--cert name NAME` for what `control.agent_name` or `control.controller_name` names
     #[arg(long, value_name = "ROLE", num_args = 1..=2, conflicts_with_all = ["node", "out"])]
     pub cert: Vec<String>,
     /// Directory of the authority's and the new files
@@ -75,7 +76,10 @@ pub enum KeygenError {
     #[error(transparent)]
     Certificate(#[from] AuthorityError),
     /// A role that there is not.
-    #[error("`--cert {given}`: give `controller`, or `node` and the node's name (without `/`)")]
+    #[error(
+        "`--cert {given}`: give `controller`, or `node` and the node's name (without `/`), or `name` \
+         and a DNS name"
+    )]
     Role {
         /// What was given.
         given: String,
@@ -123,7 +127,7 @@ fn certify(options: &Options) -> Result<Vec<PathBuf>, KeygenError> {
         let identity = identity(&options.cert)?;
         let name = match &identity {
             Identity::Controller => "controller",
-            Identity::Node(name) => name,
+            Identity::Node(name) | Identity::Named(name) => name,
         };
         let files = pair(format!("{name}.crt"), format!("{name}-tls.key"));
         (Certified::issue(&identity, validity, &authority)?, files)
@@ -139,6 +143,9 @@ fn identity(role: &[String]) -> Result<Identity, KeygenError> {
         // It names files, too.
         ["node", name] if !name.is_empty() && !name.contains('/') => {
             Ok(Identity::Node((*name).to_owned()))
+        }
+        ["name", name] if !name.is_empty() && !name.contains('/') => {
+            Ok(Identity::Named((*name).to_owned()))
         }
         _ => Err(KeygenError::Role {
             given: role.join(" "),
@@ -179,12 +186,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let dir = directory.path();
         let ca = make(dir, "--ca").unwrap();
-        for line in ["--cert controller", "--cert node n1"] {
+        for line in ["--cert controller", "--cert node n1", "--cert name agents"] {
             let made = make(dir, line).unwrap();
             let files = TlsFiles {
                 ca: ca[0].clone(),
                 cert: made[0].clone(),
                 key: made[1].clone(),
+                peer: None,
             };
             Credentials::open(files).unwrap();
         }

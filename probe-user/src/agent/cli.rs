@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Parser, Subcommand, ValueEnum};
 
-use super::settings::DEFAULT_STATE_FILE;
+use super::settings::{DEFAULT_STATE_FILE, Settings};
+use super::signals::Signals;
 use super::{detach, inspect, run};
-use crate::settings;
+use crate::settings::{self, SettingsError};
 
 /// Where everything is pinned unless configured otherwise.
 pub const DEFAULT_PIN_DIR: &str = "/sys/fs/bpf/pulsepath";
@@ -24,12 +25,8 @@ pub struct Arguments {
 enum Command {
     /// Put the reflector in place and beat until SIGTERM. What is in the kernel stays there.
     Run {
-        /// Settings, in TOML.
-        #[arg(long, value_name = "FILE")]
-        config: Option<PathBuf>,
-        /// Override a setting, for instance `beat.period=200ms`. May be repeated.
-        #[arg(long = "set", value_name = "KEY=VALUE")]
-        overrides: Vec<String>,
+        #[command(flatten)]
+        source: Source,
     },
     /// Show what the maps say, and the node's egress IPs; or only the tunnels that are counted.
     Inspect {
@@ -50,7 +47,35 @@ enum Command {
         /// Also while an agent runs.
         #[arg(long)]
         force: bool,
+        /// Also remove the node's key that a controller has brought.
+        #[arg(long, value_name = "FILE")]
+        key_file: Option<PathBuf>,
+        /// Wait for SIGTERM or SIGINT afterwards, as whoever restarts what ends expects it.
+        #[arg(long)]
+        stay: bool,
     },
+    /// Say whether settings are accepted, and change nothing.
+    Check {
+        #[command(flatten)]
+        source: Source,
+    },
+}
+
+/// Where settings come from, besides the environment.
+#[derive(Debug, clap::Args)]
+struct Source {
+    /// Settings, in TOML.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Override a setting, for instance `beat.period=200ms`. May be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+}
+
+impl Source {
+    fn load(&self) -> Result<Settings, SettingsError> {
+        settings::load(self.config.as_deref(), "PULSEPATH_AGENT", &self.overrides)
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -89,9 +114,14 @@ pub fn main(arguments: Arguments) -> Result<()> {
         .enable_all()
         .build()?;
     match arguments.command {
-        Command::Run { config, overrides } => {
-            let settings = settings::load(config.as_deref(), "PULSEPATH_AGENT", &overrides)?;
+        Command::Run { source } => {
+            let settings = source.load()?;
             runtime.block_on(run::run(settings))
+        }
+        Command::Check { source } => {
+            let settings = source.load()?;
+            println!("the settings of node {} are accepted", settings.node);
+            Ok(())
         }
         Command::Inspect {
             subject: Subject::Node,
@@ -103,8 +133,20 @@ pub fn main(arguments: Arguments) -> Result<()> {
             pins,
             output,
         } => inspect::tunnels(&pins.pin_dir, output),
-        Command::Detach { pins, force } => {
-            runtime.block_on(detach::detach(&pins.pin_dir, &pins.state_file, force))
-        }
+        Command::Detach {
+            pins,
+            force,
+            key_file,
+            stay,
+        } => runtime.block_on(async {
+            detach::detach(&pins.pin_dir, &pins.state_file, force).await?;
+            if let Some(path) = key_file {
+                detach::forget_key(&path)?;
+            }
+            if stay {
+                Signals::new()?.any().await;
+            }
+            Ok(())
+        }),
     }
 }

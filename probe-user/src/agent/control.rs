@@ -84,15 +84,20 @@ impl Agent {
     }
 
     fn try_replace_keys(&mut self, keys: &NodeKeys) -> Result<()> {
-        if *keys == self.keys {
+        if self.keys.as_ref() == Some(keys) {
             return Ok(());
         }
         // The file first: what the controller takes for granted outlasts whatever comes.
         keys.replace(&self.settings.key_file)?;
         self.reflector.set_keys(keys)?;
-        self.keys = keys.clone();
+        let before = self.keys.replace(keys.clone());
         let ids: Vec<u16> = keys.all().iter().map(|key| key.id).collect();
-        info!(?ids, "the controller has replaced the probe keys");
+        let what = if before.is_none() {
+            "brought"
+        } else {
+            "replaced"
+        };
+        info!(?ids, "the controller has {what} the probe keys");
         Ok(())
     }
 }

@@ -1,8 +1,9 @@
 //! `pulsepath-agent detach`.
 
 use std::path::Path;
+use std::{fs, io};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::egress;
 use crate::kernel::Removal;
@@ -31,6 +32,16 @@ pub(super) async fn detach(pin_dir: &Path, state_file: &Path, force: bool) -> Re
         println!("nothing is pinned in {}", pin_dir.display());
     } else {
         println!("the node answers no probes any more");
+    }
+    Ok(())
+}
+
+/// Removes the node's key, if there is one.
+pub(super) fn forget_key(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Ok(()) => println!("removed the node's key, {}", path.display()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(|| format!("remove {}", path.display())),
     }
     Ok(())
 }

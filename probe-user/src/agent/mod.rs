@@ -19,6 +19,7 @@ mod place;
 mod reflector;
 mod run;
 pub mod settings;
+mod signals;
 mod status;
 mod tunnels;
 mod user_space;

@@ -51,8 +51,14 @@ impl Agent {
         self.count_tunnels(&interfaces);
         self.was_in_place |= missing.is_none();
         let wait = if missing.is_none() { LOOK } else { LOOK_AGAIN };
+        let missing = missing.or(self.missing_keys()?);
         self.set_ready(missing.map_or(Ok(()), Err));
         Ok(Instant::now() + wait)
+    }
+
+    fn missing_keys(&self) -> Result<Missing> {
+        let waits = self.keys.is_none() && !self.reflector.has_keys()?;
+        Ok(waits.then(|| "waiting for a controller to bring the node's probe key".to_owned()))
     }
 
     /// A netlink socket can fail for good, for instance by an overrun.
@@ -110,7 +116,9 @@ impl Agent {
             kernel.detach_others(&[])?;
         }
         let (mut reflector, kind) = Reflector::fall_back(cause)?;
-        reflector.set_keys(&self.keys)?;
+        if let Some(keys) = &self.keys {
+            reflector.set_keys(keys)?;
+        }
         reflector.set_beat(self.beat.prepare()?)?;
         let mut status = self.status.lock();
         status.view = reflector.view()?;

@@ -129,6 +129,15 @@ impl Reflector {
         Ok(())
     }
 
+    /// Whether there are keys to answer probes with, perhaps from an earlier agent.
+    pub(super) fn has_keys(&self) -> Result<bool, KernelError> {
+        let keys = match self {
+            Self::Kernel(kernel) => kernel.maps().keys()?,
+            Self::UserSpace(reflector) => reflector.node().lock().keys(),
+        };
+        Ok(keys.iter().any(|key| key.id().is_some()))
+    }
+
     pub(super) fn set_beat(&mut self, beat: AgentBeat) -> Result<(), KernelError> {
         match self {
             Self::Kernel(kernel) => kernel.maps_mut().set_beat(&beat)?,

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use probe_ebpf::maps::LocalChecks;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -19,6 +18,7 @@ use super::control::Control;
 use super::fence::FenceRequest;
 use super::reflector::Reflector;
 use super::settings::Settings;
+use super::signals::Signals;
 use super::status::{SharedStatus, Status};
 use super::tunnels::TunnelStatus;
 use super::{egress, grpc_health, metrics, witness};
@@ -60,39 +60,23 @@ pub(super) async fn run(settings: Settings) -> Result<()> {
     outcome
 }
 
-fn read_keys(settings: &Settings) -> Result<NodeKeys> {
-    let keys = NodeKeys::read(&settings.key_file)?;
-    if keys.node() != settings.node {
-        bail!(
-            "{} holds the key of node {:?}, but this is node {:?}: set `node`, or give it its own key",
-            settings.key_file.display(),
-            keys.node(),
-            settings.node,
-        );
+/// The node's keys; `None`: a controller has to bring them.
+fn read_keys(settings: &Settings) -> Result<Option<NodeKeys>> {
+    let path = &settings.key_file;
+    let keys = match NodeKeys::read(path) {
+        Ok(keys) if keys.node() == settings.node => return Ok(Some(keys)),
+        Err(error) if !error.is_missing() => return Err(error.into()),
+        other => other,
+    };
+    if settings.control.security()?.is_some() {
+        return Ok(None);
     }
-    Ok(keys)
-}
-
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Self> {
-        let listen = |kind| signal(kind).context("cannot listen for signals");
-        Ok(Self {
-            terminate: listen(SignalKind::terminate())?,
-            interrupt: listen(SignalKind::interrupt())?,
-        })
-    }
-
-    async fn any(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
-    }
+    bail!(
+        "{} holds the key of node {:?}, but this is node {:?}: set `node`, or give it its own key",
+        path.display(),
+        keys?.node(),
+        settings.node,
+    )
 }
 
 /// What runs beside the main loop.
@@ -107,7 +91,8 @@ struct Others {
 pub(super) struct Agent {
     pub(super) settings: Settings,
     pub(super) management: Management,
-    pub(super) keys: NodeKeys,
+    /// What probes are verified with; `None`: nobody has brought them to this agent yet.
+    pub(super) keys: Option<NodeKeys>,
     pub(super) reflector: Reflector,
     pub(super) beat: Beat,
     checks: Checks,
@@ -126,9 +111,11 @@ pub(super) struct Agent {
 
 impl Agent {
     /// Brings the kernel side in, or takes over what an earlier agent left, and gives it its keys.
-    fn start(settings: Settings, keys: NodeKeys) -> Result<Self> {
+    fn start(settings: Settings, keys: Option<NodeKeys>) -> Result<Self> {
         let (mut reflector, kind) = Reflector::open(&settings)?;
-        reflector.set_keys(&keys)?;
+        if let Some(keys) = &keys {
+            reflector.set_keys(keys)?;
+        }
         let mut beat = Beat::new(&settings.beat, reflector.last_beat()?);
         reflector.set_beat(beat.prepare()?)?;
         reflector.replace_programs()?;
@@ -217,7 +204,10 @@ impl Agent {
                     ended?;
                     return Err(anyhow!("the witness has ended"));
                 }
-                pushed = Control::next(&mut control) => self.replace_keys(pushed?),
+                pushed = Control::next(&mut control) => {
+                    self.replace_keys(pushed?);
+                    look = self.look().await?;
+                }
                 Some(request) = next_fence(&mut fences) => self.fence(request).await,
                 _ = beats.tick(), if self.was_in_place => self.tick()?,
                 () = self.watch.changed() => look = self.look().await?,

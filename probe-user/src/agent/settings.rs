@@ -2,20 +2,22 @@
 
 mod check;
 mod egress;
+mod management;
 mod source;
 mod tunnels;
 
 use std::collections::HashSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use probe_ebpf::maps::{MAX_ADDRESSES, MAX_SOURCES};
+use probe_ebpf::maps::MAX_SOURCES;
 use probe_ebpf::wire::{PROBE_PORT, SBFD_PORT};
 use serde::Deserialize;
 
 pub use check::{Check, CheckKind};
 pub use egress::{DEFAULT_STATE_FILE, EgressSettings};
+pub use management::ManagementSettings;
 pub use source::SourcePrefix;
 pub use tunnels::TunnelSettings;
 
@@ -97,16 +99,6 @@ pub(super) fn host_name() -> String {
     let name = nix::sys::utsname::uname().ok();
     name.and_then(|name| name.nodename().to_str().map(str::to_owned))
         .unwrap_or_default()
-}
-
-/// Where probes arrive: an interface, addresses, or both.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ManagementSettings {
-    /// Name of the management interface.
-    pub interface: Option<String>,
-    /// The management addresses; empty: those of the interface.
-    pub addresses: Vec<IpAddr>,
 }
 
 /// The reflector.
@@ -199,6 +191,8 @@ pub struct ControlSettings {
     pub key_file: Option<PathBuf>,
     /// Serve whoever reaches the port, without TLS.
     pub plaintext: bool,
+    /// The DNS name in controllers' certificates; unset: they say by a URI what they are.
+    pub controller_name: Option<String>,
 }
 
 impl Default for ControlSettings {
@@ -209,6 +203,7 @@ impl Default for ControlSettings {
             cert_file: None,
             key_file: None,
             plaintext: false,
+            controller_name: None,
         }
     }
 }
@@ -218,7 +213,13 @@ impl ControlSettings {
     pub(super) fn security(&self) -> Result<Option<SecurityChoice>, Invalid> {
         let [ca, cert, key] =
             [&self.ca_file, &self.cert_file, &self.key_file].map(Option::as_deref);
-        SecurityChoice::of(ca, cert, key, self.plaintext)
+        SecurityChoice::of(
+            ca,
+            cert,
+            key,
+            self.plaintext,
+            self.controller_name.as_deref(),
+        )
     }
 }
 
@@ -282,7 +283,7 @@ impl Validate for Settings {
         if self.node.is_empty() {
             return Err(Invalid::new("node", "\"\"", "must be the node's name"));
         }
-        self.validate_management()?;
+        self.management.validate()?;
         self.validate_ports()?;
         self.validate_sources()?;
         self.validate_beat()?;
@@ -294,21 +295,6 @@ impl Validate for Settings {
 }
 
 impl Settings {
-    fn validate_management(&self) -> Result<(), Invalid> {
-        let ManagementSettings {
-            interface,
-            addresses,
-        } = &self.management;
-        if interface.is_none() && addresses.is_empty() {
-            return Err(Invalid::new(
-                "management.interface",
-                "unset",
-                "name the management interface, or its addresses in `management.addresses`",
-            ));
-        }
-        at_most("management.addresses", addresses.len(), MAX_ADDRESSES)
-    }
-
     fn validate_ports(&self) -> Result<(), Invalid> {
         Invalid::unless_within("reflector.port", &self.reflector.port, 1..=u16::MAX)?;
         Invalid::unless_within("sbfd.port", &self.sbfd.port, 1..=u16::MAX)?;

@@ -7,13 +7,16 @@ use webpki::EndEntityCert;
 
 const SCHEME: &str = "pulsepath://";
 
-/// Who a certificate speaks for: the URI among its subject alternative names.
+/// Who a certificate speaks for: a URI among its subject alternative names, or a DNS name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
     /// A controller: `pulsepath://controller`.
     Controller,
     /// The agent of the node with this name: `pulsepath://node/NAME`.
     Node(String),
+    /// Whoever has this DNS name, of no host: where one certificate is shared by all agents, or
+    /// certificates come from somebody who puts no URIs into them.
+    Named(String),
 }
 
 impl Identity {
@@ -25,19 +28,26 @@ impl Identity {
     pub fn is_in(&self, certificate: &CertificateDer<'_>) -> Result<bool, webpki::Error> {
         let wanted = self.to_string();
         let certificate = EndEntityCert::try_from(certificate)?;
-        Ok(certificate.valid_uri_names().any(|name| name == wanted))
+        Ok(match self {
+            Self::Named(_) => certificate
+                .valid_dns_names()
+                .any(|name| name.eq_ignore_ascii_case(&wanted)),
+            Self::Controller | Self::Node(_) => {
+                certificate.valid_uri_names().any(|name| name == wanted)
+            }
+        })
     }
 }
 
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(SCHEME)?;
         match self {
-            Self::Controller => f.write_str("controller"),
+            Self::Controller => write!(f, "{SCHEME}controller"),
             Self::Node(name) => {
-                f.write_str("node/")?;
+                write!(f, "{SCHEME}node/")?;
                 name.bytes().try_for_each(|byte| write_escaped(f, byte))
             }
+            Self::Named(name) => f.write_str(name),
         }
     }
 }

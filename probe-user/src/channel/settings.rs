@@ -16,7 +16,8 @@ pub enum SecurityChoice {
 }
 
 impl SecurityChoice {
-    /// The choice that these settings make; `None`: there shall be no channel.
+    /// The choice that these settings make; `None`: there shall be no channel. `peer`: see
+    /// [`TlsFiles::peer`].
     ///
     /// # Errors
     ///
@@ -26,12 +27,19 @@ impl SecurityChoice {
         cert: Option<&Path>,
         key: Option<&Path>,
         plaintext: bool,
+        peer: Option<&str>,
     ) -> Result<Option<Self>, Invalid> {
         match (ca, cert, key) {
             (None, None, None) => Ok(plaintext.then_some(Self::Plaintext)),
             (Some(ca), Some(cert), Some(key)) if !plaintext => {
                 let [ca, cert, key] = [ca, cert, key].map(PathBuf::from);
-                Ok(Some(Self::Mutual(TlsFiles { ca, cert, key })))
+                let peer = peer.map(str::to_owned);
+                Ok(Some(Self::Mutual(TlsFiles {
+                    ca,
+                    cert,
+                    key,
+                    peer,
+                })))
             }
             (Some(_), Some(_), Some(_)) => Err(Invalid::new(
                 "control.plaintext",
@@ -76,21 +84,21 @@ mod tests {
 
     #[test]
     fn without_settings_there_is_no_channel() {
-        assert_eq!(SecurityChoice::of(NONE, NONE, NONE, false), Ok(None));
+        assert_eq!(SecurityChoice::of(NONE, NONE, NONE, false, None), Ok(None));
     }
 
     #[test]
     fn the_channel_is_plain_only_if_that_is_said() {
-        let choice = SecurityChoice::of(NONE, NONE, NONE, true);
+        let choice = SecurityChoice::of(NONE, NONE, NONE, true, None);
         assert_eq!(choice, Ok(Some(SecurityChoice::Plaintext)));
-        let choice = SecurityChoice::of(file(), file(), file(), false);
+        let choice = SecurityChoice::of(file(), file(), file(), false, None);
         assert!(matches!(choice, Ok(Some(SecurityChoice::Mutual(_)))));
     }
 
     #[test]
     fn half_a_choice_is_refused_with_the_key() {
         let refusal = |cert, plaintext| {
-            let choice = SecurityChoice::of(file(), cert, file(), plaintext);
+            let choice = SecurityChoice::of(file(), cert, file(), plaintext, None);
             choice.unwrap_err().to_string()
         };
         let error = refusal(NONE, false);

@@ -79,6 +79,13 @@ pub enum KeyError {
     },
 }
 
+impl KeyError {
+    /// Whether the file to read is missing.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
 /// What is wrong with the content of a key file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedKey {

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{KeyError, MAX_KEYS, MalformedKey};
+use crate::private;
 
 const OWNER_ONLY: u32 = 0o600;
-const GROUP_AND_OTHERS: u32 = 0o077;
 /// No key file is nearly as long; whatever is longer is read no further.
 const MAX_BYTES: u64 = 4096;
 
@@ -60,8 +60,7 @@ fn read_private(path: &Path) -> Result<String, KeyError> {
     };
     let file = File::open(path).map_err(failed)?;
     // Asked of the open file, so that it is the mode of what is read.
-    let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
-    if mode & GROUP_AND_OTHERS != 0 {
+    if let Some(mode) = private::exposed(&file.metadata().map_err(failed)?) {
         return Err(KeyError::Exposed {
             path: path.to_owned(),
             mode,

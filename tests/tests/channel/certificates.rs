@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use probe_user::channel::{Credentials, Identity, Security};
+use probe_user::channel::{Credentials, Identity, Security, TlsFiles};
 
 use crate::scene::{Authority, WillingNode, ask, mutual, push, replace, serve};
 
@@ -84,4 +84,50 @@ async fn certificates_that_are_half_replaced_leave_the_old_ones_in_use() {
     std::fs::copy(new.node("n1").cert, &files.cert).unwrap();
     let report = ask(old.controller(), "n1", address, push(1)).await;
     assert_eq!(report.unwrap().applied_epoch, 1);
+}
+
+/// An authority whose certificates hold DNS names, as other people's tools make them.
+struct Names(Authority);
+
+impl Names {
+    fn files(&self, own: &str, peer: &str) -> TlsFiles {
+        let files = self.0.certify(&Identity::Named(own.to_owned()));
+        let peer = Some(peer.to_owned());
+        TlsFiles { peer, ..files }
+    }
+}
+
+#[tokio::test]
+async fn agents_that_share_a_certificate_are_known_by_its_name() {
+    let names = Names(Authority::new());
+    let controller = mutual(names.files("controllers", "agents"));
+    for index in 1..=2 {
+        let node = WillingNode::healthy();
+        let agent = names.files("agents", "controllers");
+        let address = serve(node.clone(), mutual(agent)).await;
+        let report = ask(controller.clone(), "n1", address, push(index)).await;
+        assert_eq!(report.unwrap().applied_epoch, index);
+    }
+}
+
+#[tokio::test]
+async fn agents_that_share_a_certificate_command_none_of_them() {
+    let names = Names(Authority::new());
+    let node = WillingNode::healthy();
+    let agent = names.files("agents", "controllers");
+    let address = serve(node.clone(), mutual(agent.clone())).await;
+    let answer = ask(mutual(agent), "n1", address, push(3)).await;
+    assert!(answer.is_err(), "{answer:?}");
+    assert_eq!(node.last(), None);
+}
+
+#[tokio::test]
+async fn a_name_counts_for_no_controller_where_none_is_expected() {
+    let authority = Authority::new();
+    let node = WillingNode::healthy();
+    let address = serve(node.clone(), mutual(authority.node("n1"))).await;
+    let named = authority.certify(&Identity::Named("controller".to_owned()));
+    let answer = ask(mutual(named), "n1", address, push(3)).await;
+    assert!(answer.is_err(), "{answer:?}");
+    assert_eq!(node.last(), None);
 }

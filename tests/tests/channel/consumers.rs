@@ -95,7 +95,7 @@ impl Scene {
 }
 
 fn control(files: &TlsFiles) -> String {
-    let TlsFiles { ca, cert, key } = files;
+    let TlsFiles { ca, cert, key, .. } = files;
     format!("control.ca_file = {ca:?}\ncontrol.cert_file = {cert:?}\ncontrol.key_file = {key:?}\n")
 }
 

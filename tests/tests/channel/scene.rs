@@ -46,7 +46,7 @@ impl Authority {
     pub(crate) fn certify(&self, identity: &Identity) -> TlsFiles {
         let name = match identity {
             Identity::Controller => "controller",
-            Identity::Node(name) => name,
+            Identity::Node(name) | Identity::Named(name) => name,
         };
         let (ca, pair) = (self.pair("ca"), self.pair(name));
         let made = Certified::issue(identity, VALIDITY, &ca).unwrap();
@@ -55,6 +55,7 @@ impl Authority {
             ca: ca.cert,
             cert: pair.cert,
             key: pair.key,
+            peer: None,
         }
     }
 

@@ -83,6 +83,7 @@ fn tell(scene: &Scene, index: u8, incarnation: u64) -> Result<Report, Failure> {
         ca: file("ca.crt"),
         cert: file("controller.crt"),
         key: file("controller-tls.key"),
+        peer: None,
     });
     let security = Security::Mutual(Arc::new(credentials.unwrap()));
     let address = SocketAddr::new(IpAddr::V4(node.ipv4()), 9862);

@@ -1,4 +1,5 @@
-//! The cluster key is replaced while nodes are probed and hold leases.
+//! The cluster key is replaced while nodes are probed and hold leases; and nodes get their first keys
+//! from a controller.
 
 #![expect(
     clippy::unwrap_used,
@@ -6,6 +7,7 @@
 )]
 
 mod figures;
+mod first;
 
 use std::path::Path;
 

@@ -45,6 +45,10 @@ impl UserSpaceNode {
         self.config = config;
     }
 
+    pub(in crate::agent) const fn keys(&self) -> [ProbeKey; KEY_SLOTS] {
+        self.keys
+    }
+
     pub(super) fn set_keys(&mut self, keys: [ProbeKey; KEY_SLOTS]) {
         self.keys = keys;
     }

@@ -9,6 +9,7 @@ use super::files::Material;
 use super::followed::{Files, Followed};
 use super::{CertFiles, TlsError, TlsFiles};
 use super::{client_config, mutual_server_config, server_config};
+use crate::channel::Identity;
 
 /// A daemon's certificates and key. The files are read again when they have changed, so that each
 /// new connection uses what they hold then; if that is of no use, what they held before.
@@ -29,7 +30,9 @@ impl Files for TlsFiles {
 
     fn make(&self) -> Result<Mutual, TlsError> {
         let material = self.read()?;
-        let server = mutual_server_config(&material).map_err(|error| self.own().unusable(error))?;
+        let controller = self.expect(Identity::Controller);
+        let server = mutual_server_config(&material, controller)
+            .map_err(|error| self.own().unusable(error))?;
         Ok(Mutual {
             material,
             server: Arc::new(server),
@@ -58,8 +61,9 @@ impl Credentials {
     ///
     /// If certificate and key cannot be used.
     pub fn client(&self, node: &str) -> Result<ClientConfig, TlsError> {
-        let unusable = |error| self.0.files().own().unusable(error);
-        client_config(&self.0.get().material, node).map_err(unusable)
+        let files = self.0.files();
+        let node = files.expect(Identity::Node(node.to_owned()));
+        client_config(&self.0.get().material, node).map_err(|error| files.own().unusable(error))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::Roots;
-
-const GROUP_AND_OTHERS: u32 = 0o077;
+use crate::channel::Identity;
+use crate::private;
 
 /// Where a daemon's certificates and key are, all in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub struct TlsFiles {
     pub cert: PathBuf,
     /// The daemon's key; nobody but its owner may read it.
     pub key: PathBuf,
+    /// The DNS name in the certificates of those at the other end, if they do not say by a URI who
+    /// they are.
+    pub peer: Option<String>,
 }
 
 /// Where the certificate and the key of a server are that anybody may call, both in PEM.
@@ -137,6 +140,11 @@ impl TlsFiles {
         }
     }
 
+    /// Who is expected at the other end, where it should be `identity`.
+    pub(super) fn expect(&self, identity: Identity) -> Identity {
+        self.peer.clone().map_or(identity, Identity::Named)
+    }
+
     pub(super) fn read(&self) -> Result<Material, TlsError> {
         let mut roots = RootCertStore::empty();
         for certificate in certificates(&self.ca)? {
@@ -197,8 +205,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     };
     let mut file = File::open(path).map_err(failed)?;
     // Asked of the open file, so that it is the mode of what is read.
-    let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
-    if mode & GROUP_AND_OTHERS != 0 {
+    if let Some(mode) = private::exposed(&file.metadata().map_err(failed)?) {
         return Err(TlsError::Exposed {
             path: path.to_owned(),
             mode,

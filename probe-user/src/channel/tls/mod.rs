@@ -1,7 +1,8 @@
 //! Mutual TLS 1.3 between controllers and agents, both of one private authority.
 //!
 //! Names of hosts play no part: a node's certificate holds the node's name and a controller's its
-//! role (see [`Identity`]), and each side accepts nobody but the one it expects. Besides, the TLS of
+//! role (see [`Identity`]), or a name that all of a kind share, and each side accepts nobody but the one
+//! it expects. Besides, the TLS of
 //! servers that anybody may call.
 
 mod credentials;
@@ -29,10 +30,13 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// For an agent: accepts controllers.
-fn mutual_server_config(material: &Material) -> Result<ServerConfig, rustls::Error> {
+/// For an agent: accepts `controller`.
+fn mutual_server_config(
+    material: &Material,
+    controller: Identity,
+) -> Result<ServerConfig, rustls::Error> {
     let provider = provider();
-    let verifier = Controllers::new(material.roots.clone(), provider.clone())?;
+    let verifier = Controllers::new(controller, material.roots.clone(), provider.clone())?;
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_client_cert_verifier(Arc::new(verifier))
@@ -55,9 +59,8 @@ fn server_config(pair: &Pair) -> Result<ServerConfig, rustls::Error> {
 }
 
 /// For a controller: accepts the node with this name.
-fn client_config(material: &Material, node: &str) -> Result<ClientConfig, rustls::Error> {
+fn client_config(material: &Material, node: Identity) -> Result<ClientConfig, rustls::Error> {
     let provider = provider();
-    let node = Identity::Node(node.to_owned());
     let verifier = OneNode::new(node, material.roots.clone(), &provider);
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?

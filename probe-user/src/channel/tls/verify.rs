@@ -44,15 +44,20 @@ fn require(identity: &Identity, certificate: &CertificateDer<'_>) -> Result<(), 
 /// Accepts controllers.
 #[derive(Debug)]
 pub(super) struct Controllers {
+    controller: Identity,
     chain: Arc<dyn ClientCertVerifier>,
 }
 
 impl Controllers {
-    pub(super) fn new(roots: Roots, provider: Arc<CryptoProvider>) -> Result<Self, Error> {
+    pub(super) fn new(
+        controller: Identity,
+        roots: Roots,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Self, Error> {
         let chain = WebPkiClientVerifier::builder_with_provider(roots, provider)
             .build()
             .map_err(|error| Error::General(error.to_string()))?;
-        Ok(Self { chain })
+        Ok(Self { controller, chain })
     }
 }
 
@@ -70,7 +75,7 @@ impl ClientCertVerifier for Controllers {
         let verified = self
             .chain
             .verify_client_cert(certificate, intermediates, now)?;
-        require(&Identity::Controller, certificate)?;
+        require(&self.controller, certificate)?;
         Ok(verified)
     }
 

@@ -1,23 +1,49 @@
 //! The files of the control channel, as an administrator makes them.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use crate::{Cluster, bin_dir, run};
+use crate::{Cluster, Node, bin_dir, run};
+
+/// The names in certificates that are shared.
+pub(super) const AGENTS: &str = "agents";
+pub(super) const CONTROLLERS: &str = "controllers";
 
 /// An authority, and certificates for the controller and for every node.
 pub(super) fn make_certificates(cluster: &Cluster) -> Result<()> {
-    let program = bin_dir()?.join("pulsepath-controller");
-    let keygen = |arguments: &[&str]| {
-        let mut command = Command::new(&program);
-        command.args(["keygen", "--dir"]).arg(cluster.files());
-        run(command.args(arguments)).map(drop)
+    keygen(cluster, &["--ca"])?;
+    keygen(cluster, &["--cert", "controller"])?;
+    let mut names = cluster.nodes().iter().map(Node::name);
+    names.try_for_each(|name| keygen(cluster, &["--cert", "node", &name]))
+}
+
+/// An authority, one certificate for all agents and one for controllers; and no node has a key.
+pub(super) fn share(cluster: &Cluster) -> Result<()> {
+    keygen(cluster, &["--ca"])?;
+    keygen(cluster, &["--cert", "name", AGENTS])?;
+    keygen(cluster, &["--cert", "name", CONTROLLERS])?;
+    for node in cluster.nodes() {
+        fs::remove_file(node.key_file()).context("remove a node's key")?;
+    }
+    Ok(())
+}
+
+fn keygen(cluster: &Cluster, arguments: &[&str]) -> Result<()> {
+    let mut command = Command::new(bin_dir()?.join("pulsepath-controller"));
+    command.args(["keygen", "--dir"]).arg(cluster.files());
+    run(command.args(arguments)).map(drop)
+}
+
+/// As [`control`], with one of the shared certificates.
+pub(super) fn shared_control(cluster: &Cluster, own: &str) -> String {
+    let peer = match own {
+        AGENTS => format!("control.controller_name = {CONTROLLERS:?}"),
+        _ => format!("control.agent_name = {AGENTS:?}"),
     };
-    keygen(&["--ca"])?;
-    keygen(&["--cert", "controller"])?;
-    (cluster.nodes().iter()).try_for_each(|node| keygen(&["--cert", "node", &node.name()]))
+    control(cluster, own) + &peer + "\n"
 }
 
 /// Settings of either end of the control channel.

@@ -40,6 +40,8 @@ pub struct Setup {
     pub sources: Vec<String>,
     /// The gateway's further settings (TOML).
     pub gateway: String,
+    /// As in Kubernetes: nodes have no keys at first, and all agents share one certificate.
+    pub shared: bool,
 }
 
 impl Default for Setup {
@@ -54,6 +56,7 @@ impl Default for Setup {
             egress_ips: vec![EGRESS_IP.to_string()],
             sources: vec![CLIENTS.to_owned()],
             gateway: "max_per_node = 1".to_owned(),
+            shared: false,
         }
     }
 }
@@ -87,7 +90,11 @@ impl Scene {
     pub fn new(purpose: &str, setup: Setup) -> Result<Self> {
         let cluster = Cluster::new(purpose, setup.nodes)?;
         let external = External::new(purpose, &cluster)?;
-        files::make_certificates(&cluster)?;
+        if setup.shared {
+            files::share(&cluster)?;
+        } else {
+            files::make_certificates(&cluster)?;
+        }
         Ok(Self {
             agents: BTreeMap::new(),
             controller: None,
@@ -164,7 +171,10 @@ impl Scene {
     /// It does not start.
     pub fn spawn_agent(&mut self, index: u8) -> Result<()> {
         let node = self.cluster.node(index);
-        let control = files::control(&self.cluster, &node.name());
+        let control = match self.setup.shared {
+            true => files::shared_control(&self.cluster, files::AGENTS),
+            false => files::control(&self.cluster, &node.name()),
+        };
         let config = node.agent_config(&format!("{control}{}", self.setup.agent_settings));
         self.agents.insert(index, node.spawn_agent(&config)?);
         Ok(())
@@ -271,7 +281,10 @@ impl Scene {
 
     /// The controller's configuration.
     fn config(&self) -> String {
-        let control = files::control(&self.cluster, "controller");
+        let control = match self.setup.shared {
+            true => files::shared_control(&self.cluster, files::CONTROLLERS),
+            false => files::control(&self.cluster, "controller"),
+        };
         let settings = format!("{}\n{control}", self.setup.settings);
         let labels = |index| match self.setup.candidates.contains(&index) {
             true => "egress = \"yes\"",
