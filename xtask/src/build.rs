@@ -73,7 +73,8 @@ pub(crate) fn build(profile: Profile, purpose: Purpose) -> Result<PathBuf> {
     Ok(paths::target().join(profile.directory()))
 }
 
-fn build_kernel_programs(toolchain: &Toolchain) -> Result<()> {
+/// Builds the kernel programs' objects.
+pub(crate) fn build_kernel_programs(toolchain: &Toolchain) -> Result<()> {
     say("building the kernel programs");
     let bpf = paths::bpf();
     run(&mut kernel_build(toolchain, &bpf)).context("build the kernel programs")?;

@@ -1,12 +1,16 @@
 //! `cargo xtask`: everything that is done with this project, from a fresh clone on.
 //!
 //! Every verb calls [`setup`] first, for as much as it needs itself. What can be decided without
-//! touching the machine (which compiler, which linker, which packages) is in pure functions.
+//! touching the machine (which compiler, which linker, which packages) is in pure functions. Tests
+//! write images by [`oci`], too.
 
 #![forbid(unsafe_code)]
 
 mod build;
 mod crds;
+mod elf;
+mod image;
+pub mod oci;
 mod paths;
 mod run;
 mod setup;
@@ -61,6 +65,9 @@ enum Verb {
         #[arg(long, conflicts_with = "keep")]
         clean: bool,
     },
+    /// Builds the images of agent and controller as OCI archives, below `target/images`: static binaries
+    /// and nothing else, without a daemon or a base image.
+    Image(image::Options),
     /// Measures: `reflector`, `prober`, `outage`, `tunnels`, `fencing` or `loss`.
     Bench {
         /// Which bench, and its options.
@@ -69,7 +76,11 @@ enum Verb {
     },
 }
 
-fn main() -> Result<()> {
+/// Does what the command line asks for.
+///
+/// # Errors
+/// Says what failed.
+pub fn main() -> Result<()> {
     match Arguments::parse().verb {
         Verb::Setup { tests: false } => setup::setup(Purpose::Run).map(drop),
         Verb::Setup { tests: true } => setup::setup(Purpose::Test).map(drop),
@@ -78,6 +89,7 @@ fn main() -> Result<()> {
         Verb::Crds => crds::write(),
         Verb::Test { arguments } => run::test(&arguments),
         Verb::Demo { keep, clean } => run::demo(keep, clean),
+        Verb::Image(options) => image::image(&options),
         Verb::Bench { arguments } => run::bench(&arguments),
     }
 }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
 use tempfile::TempDir;
+use xtask::oci;
 
 use super::programs;
 use crate::command::{program, run};
@@ -66,31 +66,15 @@ impl Image {
     /// Writes it to `path`, an OCI archive.
     fn write(&self, path: &Path) -> Result<()> {
         let beside = path.parent().context("an image is in a directory")?;
-        let archive = Layout::new(beside)?;
         let root = TempDir::new_in(beside)?;
         self.fill(root.path())?;
-        let layer = archive.add("layer.v1.tar", |blob| pack(root.path(), blob))?;
-        let config = json!({
-            "architecture": "amd64",
-            "os": "linux",
-            "config": { "Entrypoint": self.entrypoint },
-            "rootfs": { "type": "layers", "diff_ids": [layer["digest"]] },
-        });
-        let manifest = json!({
-            "schemaVersion": 2,
-            "mediaType": format!("{MEDIA_TYPE}manifest.v1+json"),
-            "config": archive.add("config.v1+json", |blob| write(blob, &config))?,
-            "layers": [layer],
-        });
-        let manifest = archive.add("manifest.v1+json", |blob| write(blob, &manifest))?;
-        let named = self.names.iter().map(|name| {
-            let mut entry = manifest.clone();
-            entry["annotations"] = json!({ "io.containerd.image.name": name });
-            entry
-        });
-        let index = json!({ "schemaVersion": 2, "manifests": named.collect::<Vec<_>>() });
-        write(&archive.0.path().join("index.json"), &index)?;
-        pack(archive.0.path(), path)
+        let image = oci::Image {
+            names: self.names.clone(),
+            architecture: "amd64".to_owned(),
+            entrypoint: self.entrypoint.iter().map(ToString::to_string).collect(),
+            ..oci::Image::default()
+        };
+        image.write(root.path(), path)
     }
 
     /// Puts everything that the image consists of below `root`: the programs, without what only a
@@ -112,53 +96,6 @@ impl Image {
         }
         Ok(())
     }
-}
-
-const MEDIA_TYPE: &str = "application/vnd.oci.image.";
-
-/// The directory of an image, as OCI lays it out.
-struct Layout(TempDir);
-
-impl Layout {
-    fn new(parent: &Path) -> Result<Self> {
-        let directory = TempDir::new_in(parent)?;
-        fs::create_dir_all(directory.path().join("blobs/sha256"))?;
-        let marker = json!({ "imageLayoutVersion": "1.0.0" });
-        write(&directory.path().join("oci-layout"), &marker)?;
-        Ok(Self(directory))
-    }
-
-    /// Adds what `make` writes to the path that it is given, and returns how others refer to it.
-    fn add(&self, kind: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<Value> {
-        let blobs = self.0.path().join("blobs/sha256");
-        let blob = blobs.join("new");
-        make(&blob)?;
-        let size = fs::metadata(&blob)?.len();
-        // Debug builds of hash functions take minutes for what this does in a second.
-        let sum = run(Command::new("sha256sum").arg(&blob))?;
-        let sum = sum
-            .split_whitespace()
-            .next()
-            .context("sha256sum is silent")?;
-        fs::rename(&blob, blobs.join(sum))?;
-        Ok(json!({
-            "mediaType": format!("{MEDIA_TYPE}{kind}"),
-            "digest": format!("sha256:{sum}"),
-            "size": size,
-        }))
-    }
-}
-
-/// Packs what is in `directory` into the archive `path`.
-fn pack(directory: &Path, path: &Path) -> Result<()> {
-    let owner = ["--owner=0", "--group=0", "--sort=name", "--mtime=@0"];
-    let mut command = Command::new("tar");
-    command.arg("--create").arg("--file").arg(path).args(owner);
-    run(command.arg("--directory").arg(directory).arg(".")).map(drop)
-}
-
-fn write(path: &Path, content: &Value) -> Result<()> {
-    fs::write(path, content.to_string()).with_context(|| format!("write {}", path.display()))
 }
 
 /// The libraries that `program` loads, its loader included.

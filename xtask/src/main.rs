@@ -1,0 +1,9 @@
+//! `cargo xtask`.
+
+#![forbid(unsafe_code)]
+
+use anyhow::Result;
+
+fn main() -> Result<()> {
+    xtask::main()
+}
