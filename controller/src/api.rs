@@ -105,6 +105,10 @@ pub struct Node {
     pub loss: Option<f64>,
     /// What the last reply says of the node's agent.
     pub agent: Option<Agent>,
+    /// How long ago it received a packet of a tunnel, by its last reply, ms; absent: it never did, or
+    /// counts none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tunnel_age_ms: Option<f64>,
     /// How much longer its lease lasts, by its last reply, ms; absent: it holds none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_left_ms: Option<f64>,
@@ -195,6 +199,9 @@ pub struct Transition {
     pub silence_ms: f64,
     /// When the last reply of any kind arrived.
     pub last_reply: Option<Timestamp>,
+    /// When the last packet from its tunnels was received, if that won it time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_tunnel_packet: Option<Timestamp>,
     /// How much later than it should have been this was decided, ms, since the controller itself
     /// was late.
     pub lag_ms: f64,

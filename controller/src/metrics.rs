@@ -1,6 +1,7 @@
 //! The controller's metrics.
 
 mod failover;
+mod tunnels;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 pub use self::failover::FailoverMetrics;
+pub use self::tunnels::register_tunnels;
 use crate::health::State;
 use crate::monitor::{Board, NodeView};
 
@@ -29,6 +31,8 @@ pub struct Metrics {
     pub transitions: Family<[(&'static str, &'static str); 2], Counter>,
     /// Questions to agents whether they hear a node, by what came of them.
     pub asks: Family<[(&'static str, &'static str); 1], Counter>,
+    /// Questions to agents whether they receive packets from a node's tunnels, by what came of them.
+    pub tunnel_asks: Family<[(&'static str, &'static str); 1], Counter>,
     /// Reloads of the configuration that were not accepted, wholly or for single nodes.
     pub reload_failures: Counter,
     /// Failed attempts to write the state file.
@@ -43,6 +47,7 @@ impl Metrics {
             round_trips: Histogram::new(exponential_buckets(10e-6, 2.0, 18)),
             transitions: Family::default(),
             asks: Family::default(),
+            tunnel_asks: Family::default(),
             reload_failures: Counter::default(),
             state_write_failures: Counter::default(),
         };
@@ -61,6 +66,12 @@ impl Metrics {
             "asks",
             "Questions to agents whether they hear a node that the controller does not hear",
             metrics.asks.clone(),
+        );
+        registry.register(
+            "tunnel_asks",
+            "Questions to agents that count tunnels whether they receive packets from those of a \
+             node that the controller does not hear",
+            metrics.tunnel_asks.clone(),
         );
         registry.register(
             "config_reload_failures",
@@ -91,13 +102,25 @@ impl Metrics {
     }
 
     /// Counts a question.
-    pub fn count_ask(&self, outcome: AskOutcome) {
-        let labels = [("outcome", outcome.as_str())];
-        self.asks.get_or_create(&labels).inc();
+    pub fn count_ask(&self, subject: Subject, outcome: AskOutcome) {
+        let asks = match subject {
+            Subject::Probes => &self.asks,
+            Subject::Tunnels => &self.tunnel_asks,
+        };
+        asks.get_or_create(&[("outcome", outcome.as_str())]).inc();
     }
 }
 
-/// What came of asking an agent whether it hears a node.
+/// What an agent is asked about another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// Whether it answers the agent's probes.
+    Probes,
+    /// Whether packets come from its tunnels.
+    Tunnels,
+}
+
+/// What came of asking an agent whether it hears a node, or its tunnels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskOutcome {
     /// It does.

@@ -3,10 +3,11 @@
 //!
 //! A value has one writer. `PROBE_CONFIG`, `PROBE_KEYS`, `AGENT_BEAT`, `ASSIGNMENT`, `WITNESSES`,
 //! `WITNESS_MEMORY`, `EGRESS_IPS` and `TUNNEL_CONFIG` are the agent's; `REFLECT_STATS`, `PROBERS`,
-//! `NODE_LEASE`, `FENCE_STATS` and `TUNNEL_PEERS` are the kernel's.
+//! `NODE_LEASE`, `FENCE_STATS`, `TUNNEL_PEERS` and `TUNNEL_SEEN` are the kernel's.
 
 use crate::outcome::Outcome;
 use crate::siphash::SipKey;
+use crate::wire::probe::age_ms;
 
 /// Version of everything in this file; part of the pin directory's name. Any change of a map's
 /// meaning, layout or size needs a new version, and a way to carry the old one's values over.
@@ -56,7 +57,7 @@ pub use lease::{Assignment, NodeLease, SpinLock, Witness, WitnessId};
 pub use memory::{StoredFloor, WatchedNode};
 pub use tunnel::{
     DEFAULT_TUNNEL_PEERS, DEFAULT_TUNNEL_PORTS, Encapsulation, MAX_TUNNEL_PORTS, NO_VNI,
-    TunnelConfig, TunnelCount, TunnelKey, TunnelPeer, TunnelPort,
+    TunnelConfig, TunnelCount, TunnelKey, TunnelPeer, TunnelPort, TunnelSeen,
 };
 
 map_values! {
@@ -77,6 +78,7 @@ map_values! {
     TunnelConfig: 144,
     TunnelKey: 24,
     TunnelPeer: 48,
+    TunnelSeen: 16,
     ProberKey: 24,
     ProberSeen: 24,
 }
@@ -375,15 +377,7 @@ impl AgentBeat {
     /// Milliseconds since the last beat, saturating; [`crate::wire::probe::NEVER`] before the first.
     #[inline(always)]
     pub const fn age_ms(&self, now: u64) -> u32 {
-        if self.last_ns == 0 {
-            return u32::MAX;
-        }
-        let age = now.saturating_sub(self.last_ns) / 1_000_000;
-        if age >= u32::MAX as u64 {
-            u32::MAX - 1
-        } else {
-            age as u32
-        }
+        age_ms(self.last_ns, now)
     }
 }
 

@@ -28,6 +28,7 @@ pub mod node;
 pub mod overlay;
 pub mod pins;
 pub mod process;
+mod repeatedly;
 mod seeds;
 mod unique;
 
@@ -37,6 +38,7 @@ pub use eventually::{eventually, within};
 pub use netns::Netns;
 pub use node::Node;
 pub use process::Process;
+pub use repeatedly::Repeatedly;
 pub use seeds::seeds;
 
 /// A signal to send with [`Process::signal`].

@@ -1,12 +1,13 @@
 //! Packet sockets: whole frames of interfaces by name.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{
-    AddressFamily, LinkAddr, SockFlag, SockProtocol, SockType, setsockopt, socket, sockopt,
+    AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, sendto, setsockopt,
+    socket, sockopt,
 };
 use nix::sys::time::TimeVal;
 
@@ -25,6 +26,24 @@ pub(crate) fn socket_with(patience: Duration) -> Result<OwnedFd> {
     setsockopt(&socket, sockopt::ReceiveTimeout, &patience)?;
     setsockopt(&socket, sockopt::RcvBuf, &(8 << 20))?;
     Ok(socket)
+}
+
+/// Sends frames on an interface of the present namespace.
+pub(crate) fn send(interface: &str, frames: impl Iterator<Item = Vec<u8>>) -> Result<()> {
+    let to = address(interface)?;
+    // For no protocol: it receives nothing.
+    let socket = socket(
+        AddressFamily::Packet,
+        SockType::Raw,
+        SockFlag::empty(),
+        None,
+    )
+    .context("open a packet socket")?;
+    for frame in frames {
+        sendto(socket.as_raw_fd(), &frame, &to, MsgFlags::empty())
+            .with_context(|| format!("send on {interface}"))?;
+    }
+    Ok(())
 }
 
 /// By which frames are sent on an interface of the present namespace.

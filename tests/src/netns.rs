@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use nix::sched::{CloneFlags, setns};
 
 use crate::command::{run, run_with_input};
-use crate::{leftovers, unique};
+use crate::{leftovers, link, unique};
 
 /// A network namespace with a name under `/run/netns`, removed on drop.
 #[derive(Debug)]
@@ -55,6 +55,26 @@ impl Netns {
             .arg("--")
             .arg(program);
         command
+    }
+
+    /// The link-layer address of `interface`.
+    ///
+    /// # Errors
+    /// There is no such interface.
+    pub fn mac(&self, interface: &str) -> Result<[u8; 6]> {
+        link::mac(self, interface)
+    }
+
+    /// Sends frames on `interface`, one after the other, as they are.
+    ///
+    /// # Errors
+    /// There is no such interface, or it takes no frame.
+    pub fn send_frames(
+        &self,
+        interface: &str,
+        frames: impl Iterator<Item = Vec<u8>> + Send,
+    ) -> Result<()> {
+        self.enter(|| link::send(interface, frames))?
     }
 
     /// Runs `f` on a thread inside the namespace and returns what it returns. A socket that `f`

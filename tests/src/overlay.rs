@@ -102,6 +102,18 @@ impl Overlay {
         run(netns.command("ethtool").args(off)).map(drop)
     }
 
+    /// Has large packets to a node, and only these, cut up just before they get there.
+    ///
+    /// # Errors
+    /// `ethtool` fails.
+    pub fn segment_on_the_way_to(&self, index: u8) -> Result<()> {
+        let port = self.node(index).port();
+        let off = ["-K", &port, "tso", "off", "gso", "off"];
+        run(self.cluster.hub().command("ethtool").args(off))?;
+        let netns = self.node(index).netns();
+        run(netns.command("ethtool").args(["-K", "eth0", "gro", "off"])).map(drop)
+    }
+
     /// A socket on a node's address in the overlay, for [`Self::packets`] and the like.
     ///
     /// # Errors

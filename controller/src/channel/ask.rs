@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared, select_ok};
-use probe_user::channel::proto::TunnelsRequest;
 use probe_user::channel::proto::agent_client::AgentClient;
 use probe_user::channel::{AskReport, Malformed, Question, Security};
 use probe_user::logging::in_words;
-use probe_user::tunnels::{Named, TunnelReport};
+use probe_user::tunnels::{TunnelQuestion, TunnelReport};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tonic::transport::Channel;
@@ -76,8 +75,7 @@ impl Asker {
         })
     }
 
-    /// Asks the agent of `node` what it has counted of its tunnels, and tells it which nodes there
-    /// are; else as [`Self::ask`].
+    /// Asks the agent of `node` what it has counted of its tunnels; else as [`Self::ask`].
     ///
     /// # Errors
     ///
@@ -86,12 +84,12 @@ impl Asker {
         &mut self,
         node: &str,
         addresses: &[SocketAddr],
-        nodes: Vec<Named>,
+        question: TunnelQuestion,
         limit: Duration,
     ) -> impl Future<Output = Result<TunnelReport, AskFailure>> + use<> {
         let way = self.way(node, addresses);
         in_time(limit, async move {
-            way.ask(|channel| call_tunnels(channel, nodes.clone()))
+            way.ask(|channel| call_tunnels(channel, question.clone()))
                 .await
         })
     }
@@ -223,10 +221,13 @@ async fn call(channel: Channel, question: Question) -> Result<AskReport, AskFail
     AskReport::try_from(report.into_inner()).map_err(AskFailure::Malformed)
 }
 
-async fn call_tunnels(channel: Channel, nodes: Vec<Named>) -> Result<TunnelReport, AskFailure> {
-    let nodes = nodes.into_iter().map(Into::into).collect();
-    let request = tonic::Request::new(TunnelsRequest { nodes });
-    let asked = AgentClient::new(channel).tunnels(request).await;
+async fn call_tunnels(
+    channel: Channel,
+    question: TunnelQuestion,
+) -> Result<TunnelReport, AskFailure> {
+    let asked = AgentClient::new(channel)
+        .tunnels(tonic::Request::new(question.into()))
+        .await;
     let report = asked.map_err(failure)?;
     TunnelReport::try_from(report.into_inner()).map_err(AskFailure::Malformed)
 }

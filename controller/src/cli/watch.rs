@@ -110,15 +110,18 @@ fn describe(transition: &Transition, colour: bool) -> String {
         to,
         reason,
         silence_ms,
+        last_tunnel_packet,
         ..
     } = transition;
+    let tunnels = last_tunnel_packet.map(|at| format!(", its tunnels busy until {at}"));
     let (from, to) = (
         output::state(*from, 0, colour),
         output::state(*to, 0, colour),
     );
     format!(
-        "{at} {node} {from} -> {to} ({reason}, silent for {})",
-        time::words_of_ms(*silence_ms)
+        "{at} {node} {from} -> {to} ({reason}, silent for {}{})",
+        time::words_of_ms(*silence_ms),
+        tunnels.unwrap_or_default()
     )
 }
 

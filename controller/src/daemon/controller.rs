@@ -32,7 +32,7 @@ use super::{ConfigError, Settings};
 use super::{gateway_web, tunnel_web};
 use crate::consumers::Consumer;
 use crate::grpc::GrpcError;
-use crate::metrics::{FailoverMetrics, Metrics};
+use crate::metrics::{FailoverMetrics, Metrics, register_tunnels};
 use crate::monitor::driver::{Control, DriverError, Running};
 use crate::monitor::{Board, NodeSpec, Record};
 use crate::services::{Group, Pick, Picks};
@@ -206,16 +206,18 @@ impl Wiring {
             picks,
         } = self;
         let security = security(&settings)?;
+        let (tunnel_ends, ends) = watch::channel(Vec::new());
         let asking = Asking {
             asks: probing.asks,
             control: probing.control.clone(),
             agents: settings.control.port,
             reflectors: settings.port,
+            ends: ends.clone(),
             metrics: metrics.clone(),
         };
         tasks.extend(security.clone().map(|security| asking.run(security)));
-        let (tunnel_ends, ends) = watch::channel(Vec::new());
         let collector = Collector::new(security.clone(), settings.control.port, ends);
+        register_tunnels(&mut registry, collector.clone());
         let nodes = Nodes {
             board: board.clone(),
             consumer: probing.consumers.register("egress"),
@@ -262,6 +264,7 @@ impl Wiring {
         let reporter = Reporter {
             metrics: metrics.clone(),
             transitions,
+            tunnels: collector.clone(),
             unrecorded: special.unrecorded,
             herald: special.herald,
             ready,

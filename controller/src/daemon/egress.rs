@@ -365,7 +365,7 @@ impl Egress {
                 state: sighting.state,
                 since: sighting.since,
                 heard: sighting.heard,
-                path_down: sighting.path_down,
+                path_down: sighting.only_others,
             };
             planner.handle_state(now, &sighting.node, observation);
         }

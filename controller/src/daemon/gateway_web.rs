@@ -52,6 +52,7 @@ async fn explain(
     let explanation = egress.planner().explain(now, &subject);
     let node = board.node(&subject);
     let lease = node.as_ref().and_then(|node| node.lease_left(now));
+    let tunnelled = node.as_ref().and_then(|node| node.tunnelled);
     let conditions = node.map_or(Vec::new(), |node| node.conditions(now));
     let sentence = |it: Condition| format!("{}: {}.", it.name, it.message);
     match explanation {
@@ -61,8 +62,13 @@ async fn explain(
                 let left = left.as_secs_f64();
                 format!("It holds its lease, for {left:.1} s more unless that is extended.")
             });
+            let tunnelled = tunnelled.map(|at| {
+                let ago = now.saturating_duration_since(at).as_secs_f64();
+                format!("By its last reply it received a packet from a tunnel {ago:.1} s ago.")
+            });
             let conditions = conditions.into_iter().map(sentence);
-            let more = lease.into_iter().chain(conditions).chain(one_way);
+            let facts = lease.into_iter().chain(tunnelled);
+            let more = facts.chain(conditions).chain(one_way);
             explanation.sentences.extend(more);
             Json(explanation).into_response()
         }

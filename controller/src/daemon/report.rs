@@ -8,9 +8,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, broadcast, watch};
 
 use super::news::{Herald, News};
-use crate::api::{Transition, milliseconds};
+use crate::api::{State, Transition, milliseconds};
 use crate::metrics::Metrics;
 use crate::monitor::Notice;
+use crate::tunnels::Collector;
 
 /// Tells whoever keeps nodes' states that there is something to record. Clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +32,7 @@ impl Unrecorded {
 pub(crate) struct Reporter {
     pub(crate) metrics: Metrics,
     pub(crate) transitions: broadcast::Sender<Transition>,
+    pub(crate) tunnels: Collector,
     pub(crate) unrecorded: Unrecorded,
     pub(crate) herald: Herald,
     pub(crate) ready: watch::Sender<Result<(), String>>,
@@ -65,6 +67,9 @@ impl Reporter {
                 self.metrics
                     .count_transition(transition.from, transition.to);
                 self.unrecorded.note();
+                if transition.to == State::Unreachable {
+                    self.tunnels.note_silence();
+                }
                 // Fails if nobody watches.
                 let _ = self.transitions.send(transition);
             }
@@ -83,6 +88,22 @@ impl Reporter {
                     silence = %HumanDuration(silence),
                     by = by.join(", "),
                     "ControllerPathDown: only others hear the node, which keeps its state"
+                );
+            }
+            Notice::OnlyTunnels {
+                node,
+                silence,
+                by,
+                left,
+            } => {
+                self.unrecorded.note();
+                tracing::warn!(
+                    node,
+                    silence = %HumanDuration(silence),
+                    by,
+                    "TunnelsOnly: nobody hears the node, but its tunnels are busy; it keeps its \
+                     state for {} more at most",
+                    HumanDuration(left)
                 );
             }
             Notice::PathBack { node, silence } => {
@@ -120,6 +141,7 @@ fn log_transition(transition: &Transition) {
         reason = %transition.reason,
         silence = %human(transition.silence_ms),
         last_reply = transition.last_reply.map(tracing::field::display),
+        last_tunnel_packet = transition.last_tunnel_packet.map(tracing::field::display),
         lag = %human(transition.lag_ms),
         "transition"
     );

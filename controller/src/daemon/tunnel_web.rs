@@ -23,14 +23,22 @@ async fn matrix(State(collector): State<Collector>) -> Json<TunnelMatrix> {
     Json(collector.survey().await.matrix(at, Limits::default()))
 }
 
-/// What is wrong with a node's tunnels, for people.
+/// Who last heard from a node's tunnels, and what is wrong with them, for people.
 pub(crate) async fn sentences(collector: &Collector, node: &str) -> Vec<String> {
     if !collector.counts(node).await {
         return Vec::new();
     }
     let survey = collector.survey().await;
     let matrix = survey.matrix(SystemTime::now(), Limits::default());
-    matrix.sentences(Some(node))
+    let heard = survey.last_heard(node).map(|heard| {
+        let (by, encapsulation) = (heard.by, heard.encapsulation.label());
+        let ago = heard.ago.as_secs_f64();
+        format!("{by} received the last {encapsulation} packet from it, {ago:.1} s ago.")
+    });
+    heard
+        .into_iter()
+        .chain(matrix.sentences(Some(node)))
+        .collect()
 }
 
 /// Where tunnels end. An address that is none is the monitor's to complain of.

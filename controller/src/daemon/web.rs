@@ -127,6 +127,7 @@ mod tests {
             reason: Reason::NoReply,
             silence_ms: 1000.5,
             last_reply: None,
+            last_tunnel_packet: None,
             lag_ms: 0.0,
         }
     }

@@ -50,6 +50,8 @@ pub enum Output {
         silence: Duration,
         /// When its last reply arrived.
         heard: Option<Instant>,
+        /// When the last packet from its tunnels was received that counted in its favour.
+        packet: Option<Instant>,
     },
     /// A node has been UNAVAILABLE for long enough to tell people.
     Announce {
@@ -72,6 +74,14 @@ pub enum Output {
         /// Which node.
         node: NodeIndex,
         /// How long it had not heard it.
+        silence: Duration,
+    },
+    /// Nobody has heard a node for longer than the timeout, but others receive packets from its
+    /// tunnels: it keeps its state for up to one more timeout.
+    OnlyTunnels {
+        /// Which node.
+        node: NodeIndex,
+        /// For how long nobody has heard it.
         silence: Duration,
     },
     /// Nobody is known to have heard a node for half the timeout: others should be asked, now. Comes
@@ -308,7 +318,8 @@ impl Health {
         known.since = now;
         known.announced = false;
         known.path_down &= to.state != State::Unreachable;
-        let heard = known.heard;
+        known.only_tunnels &= to.state != State::Unreachable;
+        let (heard, packet) = (known.heard, known.last_packet());
         self.outputs.push_back(Output::Changed {
             node,
             at: now,
@@ -316,6 +327,7 @@ impl Health {
             to,
             silence,
             heard,
+            packet,
         });
     }
 }

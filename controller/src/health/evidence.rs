@@ -3,6 +3,11 @@
 //! From half the timeout on a silent node is doubted: others are asked about it. Whoever hears it
 //! keeps it in its state, as a reply would; the timeout counts from when it was last heard by anyone.
 //! Nobody's silence, refusal or slowness changes anything: then the controller's own silence decides.
+//!
+//! Packets that others receive from the tunnels of a node that nobody hears say that it forwards
+//! something, not that it can be relied on: they win it one more timeout at most. Only packets count
+//! that came when it had been silent for half the timeout already, so that a node that is cut off
+//! while its tunnels are busy is UNREACHABLE as soon as any other.
 
 use std::time::{Duration, Instant};
 
@@ -19,20 +24,30 @@ pub enum Evidence {
         /// lease nobody extends.
         lease_over: bool,
     },
+    /// A packet came from one of its tunnels.
+    TunnelPacket {
+        /// After how long a silence its lease is over; `None`: nobody extends it.
+        lease: Option<Duration>,
+    },
 }
 
-/// Evidence, and when there was reason for it.
+/// It answered somebody else's probe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Testimony {
     pub(super) at: Instant,
-    pub(super) evidence: Evidence,
+    pub(super) lease_over: bool,
 }
 
 impl Health {
     /// Somebody noticed something of `node` at `at`, or later than that.
     pub fn handle_evidence(&mut self, node: NodeIndex, at: Instant, evidence: Evidence) {
-        if let Some(known) = self.node_mut(node) {
-            known.testify(Testimony { at, evidence });
+        let timeout = self.settings.timeout;
+        let Some(known) = self.node_mut(node) else {
+            return;
+        };
+        match evidence {
+            Evidence::Answered { lease_over } => known.testify(Testimony { at, lease_over }),
+            Evidence::TunnelPacket { lease } => known.note_packet(at, lease, timeout),
         }
     }
 
@@ -46,10 +61,19 @@ impl Health {
             return;
         }
         let (silence, unheard) = (known.silence.lasted(now), known.unheard.lasted(now));
-        let begins = silence > timeout && !known.path_down;
-        known.path_down |= begins;
-        if begins {
+        let only_tunnels = unheard > timeout;
+        let path_fails = silence > timeout && !only_tunnels;
+        let path_begins = path_fails && !known.path_down;
+        let tunnels_begin = only_tunnels && !known.only_tunnels;
+        (known.path_down, known.only_tunnels) = (path_fails, only_tunnels);
+        if path_begins {
             self.outputs.push_back(Output::PathDown { node, silence });
+        }
+        if tunnels_begin {
+            self.outputs.push_back(Output::OnlyTunnels {
+                node,
+                silence: unheard,
+            });
         }
         if unheard >= timeout / 2 {
             let doubt = Output::Doubted {

@@ -17,7 +17,20 @@ pub enum ProbeOutcome {
     /// There is no answer to the last probe, and none of any kind for so long. Others have had one,
     /// which says that the node's lease is over.
     LeaseOver(Duration),
+    /// There is no answer to the last probe, and nobody has had one of any kind; but others have
+    /// received packets from the node's tunnels since then.
+    TunnelsBusy {
+        /// For how long nobody has had an answer.
+        silence: Duration,
+        /// How long ago the last such packet was received.
+        packet: Duration,
+        /// After how long a silence the node's lease is over; `None`: nobody extends it.
+        lease: Option<Duration>,
+    },
 }
+
+/// How many timeouts a node may be silent, however busy its tunnels are.
+pub(super) const LONGEST: u32 = 2;
 
 /// A state that follows from an outcome, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +61,22 @@ pub fn judge(state: State, outcome: ProbeOutcome, timeout: Duration) -> Option<V
         ProbeOutcome::LeaseOver(silence) if silence > timeout => {
             (State::Unreachable, Reason::LeaseOver)
         }
-        ProbeOutcome::Silence(_) | ProbeOutcome::LeaseOver(_) => return None,
+        ProbeOutcome::TunnelsBusy {
+            silence,
+            packet,
+            lease,
+        } if silence > timeout => {
+            if lease.is_some_and(|lease| silence > lease) {
+                (State::Unreachable, Reason::LeaseOver)
+            } else if packet > timeout || silence > timeout * LONGEST {
+                (State::Unreachable, Reason::TunnelsOnly)
+            } else {
+                return None;
+            }
+        }
+        ProbeOutcome::Silence(_)
+        | ProbeOutcome::LeaseOver(_)
+        | ProbeOutcome::TunnelsBusy { .. } => return None,
     };
     Some(Verdict { state, reason })
 }

@@ -32,6 +32,11 @@ impl Silence {
             .saturating_sub(self.excused)
     }
 
+    /// When it will have lasted so long, unless more of it is excused.
+    pub(super) fn will_last(&self, time: Duration) -> Instant {
+        self.from + self.excused + time
+    }
+
     /// `excused` of the time until `due` says nothing about the node.
     pub(super) fn excuse(&mut self, due: Instant, excused: Duration) {
         let all = due.saturating_duration_since(self.from);

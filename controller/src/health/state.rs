@@ -75,8 +75,12 @@ pub enum Reason {
     AgentSilent,
     /// No reply of any kind for longer than the timeout, to nobody who was asked either.
     NoReply,
-    /// No reply of any kind for longer than the timeout; others hear the node, but its lease is over.
+    /// No reply of any kind for longer than the timeout; others hear the node, or its tunnels,
+    /// but its lease is over.
     LeaseOver,
+    /// No reply of any kind for longer than the timeout, to nobody who was asked either; but others
+    /// have received packets from the node's tunnels meanwhile, which won it time.
+    TunnelsOnly,
     /// The node has no address that could be probed.
     NoAddress,
     /// UNAVAILABLE for longer than is accepted.
@@ -94,6 +98,7 @@ impl Reason {
             Self::AgentSilent => "AgentSilent",
             Self::NoReply => "NoReply",
             Self::LeaseOver => "LeaseOver",
+            Self::TunnelsOnly => "TunnelsOnly",
             Self::NoAddress => "NoAddress",
             Self::UnavailableTooLong => "UnavailableTooLong",
         }

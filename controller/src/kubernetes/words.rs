@@ -77,6 +77,13 @@ pub(super) fn of_notice(notice: &Notice) -> Option<Words> {
             let note = format!("only others hear the node: {}", by.join(", "));
             Words::bad(about(node), "ControllerPathDown", note)
         }
+        Notice::OnlyTunnels { node, by, .. } => {
+            let note = format!(
+                "nobody hears the node, but its tunnels reach {by}: it keeps its state for one more \
+                 timeout at most"
+            );
+            Words::bad(about(node), "TunnelsOnly", note)
+        }
         Notice::PathBack { node, .. } => {
             let note = "the controller hears the node again".to_owned();
             Words::good(about(node), "ControllerPathBack", note)

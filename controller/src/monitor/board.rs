@@ -30,8 +30,8 @@ pub struct Sighting {
     pub since: SystemTime,
     /// When it was last heard, by whomever.
     pub heard: Option<Instant>,
-    /// The controller does not hear it, but others do.
-    pub path_down: bool,
+    /// The controller does not hear it, but others do, or its tunnels.
+    pub only_others: bool,
     /// Its incarnation, as last heard or recorded.
     pub incarnation: Option<u64>,
 }
@@ -90,7 +90,7 @@ impl Board {
                 state: view.state,
                 since: view.since,
                 heard: view.heard.max(view.witnessed),
-                path_down: view.path_down,
+                only_others: view.path_down || view.kept_until.is_some(),
                 incarnation: view.incarnation,
             }
         };

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use probe_ebpf::wire::probe::AGENT_UP;
 use probe_user::keys::NodeKey;
@@ -193,6 +194,7 @@ impl Monitor {
             let mut view = slot.cell.lock();
             view.reason = node.reason();
             view.path_down = node.is_path_down();
+            view.kept_until = node.kept_until(self.settings.health.timeout);
         }
     }
 
@@ -205,6 +207,7 @@ impl Monitor {
                 to,
                 silence,
                 heard,
+                packet,
             } => {
                 self.settle(index);
                 if to.state == State::Unreachable {
@@ -228,6 +231,7 @@ impl Monitor {
                     reason: to.reason,
                     silence_ms: milliseconds(silence),
                     last_reply: heard.map(|at| Timestamp(now.wall_at(at))),
+                    last_tunnel_packet: packet.map(|at| Timestamp(now.wall_at(at))),
                     lag_ms: milliseconds(now.instant.saturating_duration_since(at)),
                 }));
             }
@@ -243,6 +247,7 @@ impl Monitor {
             Output::PathBack { node, silence } => {
                 self.tell_of_path(node, false, |node| Notice::PathBack { node, silence });
             }
+            Output::OnlyTunnels { node, silence } => self.tell_of_tunnels(now, node, silence),
             Output::Doubted { node, at, unheard } => self.ask_about(node, at, unheard),
             Output::Reincarnated { node, from, to } => {
                 if let Some(node) = self.name(node) {
@@ -265,6 +270,28 @@ impl Monitor {
         let node = slot.spec.name.clone();
         self.consumers.tell(&node);
         self.notices.push_back(notice(node));
+    }
+
+    /// Nothing but its tunnels says that a node works.
+    fn tell_of_tunnels(&mut self, now: Reading, index: NodeIndex, silence: Duration) {
+        let timeout = self.settings.health.timeout;
+        let known = self.health.node(index);
+        let until = known.and_then(|node| node.kept_until(timeout));
+        let (Some(slot), Some(until)) = (self.slot(index), until) else {
+            return;
+        };
+        let node = slot.spec.name.clone();
+        let mut view = slot.cell.lock();
+        view.kept_until = Some(until);
+        let by = view.tunnel_packet.as_ref().map(|it| it.by.clone());
+        drop(view);
+        self.consumers.tell(&node);
+        self.notices.push_back(Notice::OnlyTunnels {
+            node,
+            silence,
+            by: by.unwrap_or_default(),
+            left: until.saturating_duration_since(now.instant),
+        });
     }
 
     fn name(&self, index: NodeIndex) -> Option<String> {

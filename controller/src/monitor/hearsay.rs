@@ -33,17 +33,29 @@ pub struct Ask {
     pub wait: Duration,
 }
 
-/// The answer of somebody who heard the node.
+/// The answer of somebody who noticed something of the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Testimony {
     /// Who says so.
     pub witness: String,
     /// Of whom.
     pub node: String,
-    /// When it was heard, or any time before that.
-    pub heard: Instant,
-    /// Whether the node's kernel said then that its lease was held.
-    pub lease_held: bool,
+    /// When that was, or any time before that.
+    pub at: Instant,
+    /// What was noticed.
+    pub sign: Sign,
+}
+
+/// A sign of life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// A probe was answered.
+    Reply {
+        /// Whether the node's kernel said then that its lease was held.
+        lease_held: bool,
+    },
+    /// A packet came from one of its tunnels.
+    TunnelPacket,
 }
 
 impl Ask {
@@ -70,8 +82,22 @@ impl Ask {
             witness: self.witness.clone(),
             node: self.node.clone(),
             // The answer was made later than the question, so the reply came no earlier than this.
-            heard: asked.checked_sub(ago)?,
-            lease_held: heard.lease_held,
+            at: asked.checked_sub(ago)?,
+            sign: Sign::Reply {
+                lease_held: heard.lease_held,
+            },
+        })
+    }
+
+    /// What it says about the node that the witness, asked at `asked`, last received a packet from its
+    /// tunnels so long before it answered; `None`: nothing new.
+    pub fn tunnel_testimony(&self, asked: Instant, ago: Option<Duration>) -> Option<Testimony> {
+        let ago = ago.filter(|ago| *ago <= self.max_age)?;
+        Some(Testimony {
+            witness: self.witness.clone(),
+            node: self.node.clone(),
+            at: asked.checked_sub(ago)?,
+            sign: Sign::TunnelPacket,
         })
     }
 }
@@ -82,27 +108,54 @@ impl Monitor {
         self.asks.pop_front()
     }
 
-    /// Somebody who was asked heard a node.
+    /// Somebody who was asked noticed something of a node.
     pub fn handle_testimony(&mut self, now: Reading, testimony: &Testimony) {
         let Some(&index) = self.names.get(&testimony.node) else {
             return;
         };
-        let fenced = self.leases.is_extended(&testimony.node);
-        let lease_over = fenced && !testimony.lease_held;
-        let evidence = Evidence::Answered { lease_over };
-        self.health
-            .handle_evidence(index, testimony.heard, evidence);
-        if lease_over || self.health.state(index) == State::Unreachable {
+        let lease = self.leases.time(&testimony.node);
+        let (evidence, in_its_favour) = match testimony.sign {
+            Sign::Reply { lease_held } => {
+                let lease_over = lease.is_some() && !lease_held;
+                (Evidence::Answered { lease_over }, !lease_over)
+            }
+            Sign::TunnelPacket => (Evidence::TunnelPacket { lease }, true),
+        };
+        self.health.handle_evidence(index, testimony.at, evidence);
+        if !in_its_favour || self.health.state(index) == State::Unreachable {
             return;
         }
-        if let Some(&by) = self.names.get(&testimony.witness) {
+        let by = self.names.get(&testimony.witness).copied();
+        match testimony.sign {
+            Sign::Reply { .. } => self.note_heard(index, testimony.at, by),
+            Sign::TunnelPacket => self.note_tunnel_packet(index, testimony, by),
+        }
+        self.publish(now, index);
+    }
+
+    fn note_heard(&mut self, index: NodeIndex, at: Instant, by: Option<NodeIndex>) {
+        if let Some(by) = by {
             self.panel.note_heard(index, by);
         }
         let witnesses = self.witnesses_of(index);
         if let Some(slot) = self.slot(index) {
-            slot.cell.lock().note_witnesses(testimony.heard, witnesses);
+            slot.cell.lock().note_witnesses(at, witnesses);
         }
-        self.publish(now, index);
+    }
+
+    fn note_tunnel_packet(
+        &mut self,
+        index: NodeIndex,
+        testimony: &Testimony,
+        by: Option<NodeIndex>,
+    ) {
+        if let Some(by) = by {
+            self.panel.note_reached(index, by);
+        }
+        if let Some(slot) = self.slot(index) {
+            let by = testimony.witness.clone();
+            slot.cell.lock().note_tunnel_packet(testimony.at, by);
+        }
     }
 
     /// Asks others about a node that nobody has heard for so long, as of `due`.
@@ -208,8 +261,8 @@ mod tests {
     fn what_was_heard_is_not_taken_for_newer_than_it_is() {
         let asked = Instant::now();
         let testimony = ask().testimony(asked, &heard(Some(2 * SECOND))).unwrap();
-        assert_eq!(testimony.heard, asked - 2 * SECOND);
-        assert!(testimony.lease_held);
+        assert_eq!(testimony.at, asked - 2 * SECOND);
+        assert_eq!(testimony.sign, Sign::Reply { lease_held: true });
         assert_eq!((&*testimony.witness, &*testimony.node), ("n2", "n1"));
     }
 }

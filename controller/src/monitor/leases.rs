@@ -1,7 +1,7 @@
 //! Which nodes' leases the probes extend.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use probe_user::session::Renewal;
 
@@ -37,9 +37,9 @@ impl Leases {
         self.tenure.end()
     }
 
-    /// Whether probes to a node extend its lease.
-    pub(super) fn is_extended(&self, node: &str) -> bool {
-        self.renewals.contains_key(node)
+    /// By how much probes to a node extend its lease; `None`: they do not.
+    pub(super) fn time(&self, node: &str) -> Option<Duration> {
+        self.renewals.get(node).map(|renewal| renewal.time)
     }
 
     fn note(&mut self, node: &str, echoed: Option<Instant>) {

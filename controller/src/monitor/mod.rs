@@ -24,7 +24,7 @@ use probe_user::session::TargetError;
 
 pub use self::board::{Board, Sighting};
 pub use self::core::{Monitor, MonitorSettings, Outlets};
-pub use self::hearsay::{Ask, Testimony};
+pub use self::hearsay::{Ask, Sign, Testimony};
 pub use self::keys::KeyView;
 pub use self::view::{AddressView, NodeView, RoundTrips};
 use crate::api;
@@ -79,6 +79,18 @@ pub enum Notice {
         silence: Duration,
         /// Who does.
         by: Vec<String>,
+    },
+    /// Nobody hears a node, but others receive packets from its tunnels: it keeps its state for a
+    /// while.
+    OnlyTunnels {
+        /// Its name.
+        node: String,
+        /// For how long nobody has heard it.
+        silence: Duration,
+        /// Who received the last packet.
+        by: String,
+        /// How much longer it keeps its state at most.
+        left: Duration,
     },
     /// The controller hears a node again that only others heard.
     PathBack {

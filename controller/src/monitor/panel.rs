@@ -43,6 +43,8 @@ struct Doubt {
     asked: Vec<NodeIndex>,
     /// Who heard it, the last one first.
     heard_by: Vec<NodeIndex>,
+    /// Who received packets from its tunnels, the last one first.
+    reached_by: Vec<NodeIndex>,
 }
 
 impl Panel {
@@ -102,9 +104,14 @@ impl Panel {
     pub(super) fn note_heard(&mut self, node: NodeIndex, by: NodeIndex) {
         let doubt = self.doubts.entry(node).or_default();
         doubt.asked.clear();
-        doubt.heard_by.retain(|other| *other != by);
-        doubt.heard_by.insert(0, by);
-        doubt.heard_by.truncate(AT_ONCE);
+        put_first(&mut doubt.heard_by, by);
+    }
+
+    /// Somebody received a packet from the tunnels of a node that was asked about.
+    pub(super) fn note_reached(&mut self, node: NodeIndex, by: NodeIndex) {
+        let doubt = self.doubts.entry(node).or_default();
+        doubt.asked.clear();
+        put_first(&mut doubt.reached_by, by);
     }
 
     /// Who heard a node that was asked about, the last one first.
@@ -124,25 +131,37 @@ impl Panel {
         for doubt in self.doubts.values_mut() {
             doubt.asked.retain(|other| *other != node);
             doubt.heard_by.retain(|other| *other != node);
+            doubt.reached_by.retain(|other| *other != node);
         }
     }
 }
 
 impl Doubt {
-    /// The next to ask, first those that heard the node.
+    /// The next to ask, first those that heard the node, then those that its tunnels reach.
     fn choose(
         &self,
         order: &[NodeIndex],
         room: usize,
         fit: impl Fn(&NodeIndex) -> bool,
     ) -> Vec<NodeIndex> {
-        let others = order.iter().filter(|it| !self.heard_by.contains(it));
-        let all = self.heard_by.iter().chain(others);
-        all.filter(|it| !self.asked.contains(it) && fit(it))
-            .take(room.min(AT_ONCE))
-            .copied()
-            .collect()
+        let known = self.heard_by.iter().chain(&self.reached_by);
+        let (room, mut chosen) = (room.min(AT_ONCE), Vec::new());
+        for it in known.chain(order).filter(|it| fit(it)) {
+            if chosen.len() == room {
+                break;
+            }
+            if !self.asked.contains(it) && !chosen.contains(it) {
+                chosen.push(*it);
+            }
+        }
+        chosen
     }
+}
+
+fn put_first(list: &mut Vec<NodeIndex>, node: NodeIndex) {
+    list.retain(|other| *other != node);
+    list.insert(0, node);
+    list.truncate(AT_ONCE);
 }
 
 /// How many questions there were lately.
@@ -253,6 +272,21 @@ mod tests {
         panel.note_heard(node, late);
         assert_eq!(panel.ask(now, node, anybody)[0], late);
         assert_eq!(panel.heard_by(node), [late]);
+    }
+
+    #[test]
+    fn who_is_reached_by_a_nodes_tunnels_is_asked_right_after_those_who_hear_it() {
+        let (mut panel, now) = (panel(10, |_| None), Instant::now());
+        let node = NodeIndex(4);
+        panel.ask(now, node, anybody);
+        let late = panel.ask(now, node, anybody);
+        panel.note_reached(node, late[0]);
+        panel.note_heard(node, late[0]);
+        panel.note_reached(node, late[1]);
+        panel.note_heard(node, late[2]);
+        let expected = [late[2], late[0], late[1]];
+        assert_eq!(panel.ask(now, node, anybody), expected);
+        assert_eq!(panel.heard_by(node), [late[2], late[0]]);
     }
 
     #[test]

@@ -14,6 +14,9 @@ use crate::health::{Reason, State};
 /// The condition of a node that others hear, and the controller does not.
 const PATH_DOWN: &str = "ControllerPathDown";
 
+/// The condition of a node that nobody hears, while its tunnels are busy, or were.
+const ONLY_TUNNELS: &str = "TunnelsOnly";
+
 /// What is known of a node.
 #[derive(Clone, Debug)]
 pub struct NodeView {
@@ -37,12 +40,18 @@ pub struct NodeView {
     pub witnesses: Vec<String>,
     /// The controller does not hear it, but others do.
     pub path_down: bool,
+    /// What others last received from its tunnels while nobody heard it.
+    pub tunnel_packet: Option<TunnelPacket>,
+    /// Nobody hears it, and it keeps its state so long at most, since its tunnels are busy.
+    pub kept_until: Option<Instant>,
     /// How long replies took.
     pub round_trips: Option<RoundTrips>,
     /// Probes without a reply since monitoring began.
     pub lost: u64,
     /// What the last reply says of the agent.
     pub agent: Option<api::Agent>,
+    /// When it last received a packet of a tunnel, by its last reply; `None`: never, or it counts none.
+    pub tunnelled: Option<Instant>,
     /// Until when its lease is held, by its last reply; `None`: it holds none.
     pub lease_until: Option<Instant>,
     /// Where it is probed.
@@ -54,6 +63,15 @@ pub struct NodeView {
     /// Why it is not probed, if it should be.
     pub not_probed: Option<String>,
     outcomes: Outcomes,
+}
+
+/// A packet from a node's tunnels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TunnelPacket {
+    /// When it was received.
+    pub at: Instant,
+    /// By whom.
+    pub by: String,
 }
 
 /// One address of a node.
@@ -132,9 +150,12 @@ impl NodeView {
             witnessed: None,
             witnesses: Vec::new(),
             path_down: false,
+            tunnel_packet: None,
+            kept_until: None,
             round_trips: None,
             lost: 0,
             agent: None,
+            tunnelled: None,
             lease_until: None,
             addresses: Vec::new(),
             keys: KeyView::default(),
@@ -171,6 +192,7 @@ impl NodeView {
     ) {
         self.outcomes.push(true);
         self.heard = self.heard.max(Some(at));
+        self.tunnel_packet = None;
         if let Some(view) = self.addresses.iter_mut().find(|view| view.address == from) {
             view.heard = view.heard.max(Some(at));
         }
@@ -181,6 +203,9 @@ impl NodeView {
         if newest {
             self.incarnation = Some(answer.incarnation);
             self.agent = Some(agent(answer));
+            let tunnelled = Duration::from_millis(answer.tunnel_age_ms.into());
+            let counts = answer.tunnel_age_ms != NEVER;
+            self.tunnelled = counts.then(|| at.checked_sub(tunnelled)).flatten();
             let left = Duration::from_millis(answer.lease_ms.into());
             self.lease_until = (answer.flags & LEASE_HELD != 0).then(|| at + left);
         }
@@ -190,6 +215,13 @@ impl NodeView {
     pub(super) fn note_witnesses(&mut self, at: Instant, witnesses: Vec<String>) {
         self.witnessed = self.witnessed.max(Some(at));
         self.witnesses = witnesses;
+    }
+
+    /// Notes that somebody received a packet from its tunnels.
+    pub(super) fn note_tunnel_packet(&mut self, at: Instant, by: String) {
+        if self.tunnel_packet.as_ref().is_none_or(|it| it.at <= at) {
+            self.tunnel_packet = Some(TunnelPacket { at, by });
+        }
     }
 
     pub(super) fn note_loss(&mut self) {
@@ -205,9 +237,12 @@ impl NodeView {
         self.witnessed = None;
         self.witnesses.clear();
         self.path_down = false;
+        self.tunnel_packet = None;
+        self.kept_until = None;
         self.round_trips = None;
         self.lost = 0;
         self.agent = None;
+        self.tunnelled = None;
         self.lease_until = None;
         self.outcomes = Outcomes::default();
         self.not_probed = None;
@@ -239,6 +274,7 @@ impl NodeView {
             }),
             loss: self.outcomes.loss(),
             agent: self.agent,
+            tunnel_age_ms: self.tunnelled.map(ago).map(milliseconds),
             lease_left_ms: self.lease_left(now.instant).map(milliseconds),
             incarnation: self.incarnation.map(|number| format!("{number:016x}")),
             addresses: self.addresses.iter().map(address).collect(),
@@ -261,6 +297,7 @@ impl NodeView {
             ("NotProbed", self.not_probed.clone()),
             ("KeyNotConfirmed", self.keys.missing()),
             (PATH_DOWN, self.path_down.then(|| self.describe_path(now))),
+            (ONLY_TUNNELS, self.describe_tunnels(now)),
         ];
         let condition = |(name, message): (&str, Option<String>)| {
             Some(api::Condition {
@@ -272,16 +309,38 @@ impl NodeView {
     }
 
     fn describe_path(&self, now: Instant) -> String {
-        let ago = |at: Option<Instant>| match at {
-            Some(at) => format!(
-                "{:.1} s ago",
-                now.saturating_duration_since(at).as_secs_f64()
-            ),
-            None => "never".to_owned(),
-        };
-        let (last, witnessed) = (ago(self.heard), ago(self.witnessed));
+        let (last, witnessed) = (ago(now, self.heard), ago(now, self.witnessed));
         let by = self.witnesses.join(", ");
         format!("last heard by the controller {last}, by {by} {witnessed}: it keeps its state")
+    }
+
+    fn describe_tunnels(&self, now: Instant) -> Option<String> {
+        let given_up = self.state == State::Unreachable && self.reason == Reason::TunnelsOnly;
+        let so = match self.kept_until {
+            Some(until) => {
+                let left = until.saturating_duration_since(now).as_secs_f64();
+                format!("it keeps its state for {left:.1} s more at most")
+            }
+            None if given_up => "that won it some time before it was given up".to_owned(),
+            None => return None,
+        };
+        let TunnelPacket { at, by } = self.tunnel_packet.as_ref()?;
+        let heard = ago(now, self.heard.max(self.witnessed));
+        let received = ago(now, Some(*at));
+        Some(format!(
+            "last heard by anybody {heard}, but its tunnels were busy: {by} received a packet from \
+             them {received}; {so}"
+        ))
+    }
+}
+
+fn ago(now: Instant, at: Option<Instant>) -> String {
+    match at {
+        Some(at) => format!(
+            "{:.1} s ago",
+            now.saturating_duration_since(at).as_secs_f64()
+        ),
+        None => "never".to_owned(),
     }
 }
 

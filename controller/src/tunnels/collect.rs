@@ -2,21 +2,25 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::join_all;
 use probe_user::channel::Security;
 use probe_user::logging::in_words;
-use probe_user::tunnels::{Named, TunnelReport};
-use tokio::sync::watch;
+use probe_user::tunnels::{Limits, Named, TunnelQuestion, TunnelReport};
+use tokio::sync::{Notify, watch};
+use tokio::time::sleep;
 
-use super::{Said, Survey};
+use super::{Said, Summary, Survey};
 use crate::channel::{AskFailure, Asker};
 
 /// How long a node has to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The same where its answer is not what somebody has asked for.
 const SHORT_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Between two surveys that nobody has asked for.
+const PAUSE: Duration = Duration::from_secs(10);
 
 /// A node, and where its tunnels end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +50,10 @@ pub struct Collector {
     /// Where agents listen.
     port: u16,
     nodes: watch::Receiver<Vec<TunnelEnd>>,
+    /// What came of the last survey.
+    last: Arc<Mutex<Option<Summary>>>,
+    /// A node is silent.
+    silence: Arc<Notify>,
 }
 
 impl Collector {
@@ -57,7 +65,25 @@ impl Collector {
         nodes: watch::Receiver<Vec<TunnelEnd>>,
     ) -> Self {
         let asker = security.map(|security| Arc::new(Mutex::new(Asker::new(security))));
-        Self { asker, port, nodes }
+        Self {
+            asker,
+            port,
+            nodes,
+            last: Arc::default(),
+            silence: Arc::default(),
+        }
+    }
+
+    /// What the nodes that are there said when they were last asked.
+    pub fn summary(&self) -> Option<Summary> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let summary = last.clone()?;
+        Some(summary.among(&self.nodes.borrow()))
+    }
+
+    /// A node has fallen silent: what its tunnels did is of interest.
+    pub fn note_silence(&self) {
+        self.silence.notify_one();
     }
 
     /// Whether this is the name of a node that counts tunnels, and says so at once.
@@ -89,13 +115,29 @@ impl Collector {
                 }
             }
         });
-        Survey::new(join_all(said).await)
+        let asked = Instant::now();
+        let survey = Survey::new(join_all(said).await);
+        if survey.is_of_use() {
+            let matrix = survey.matrix(SystemTime::now(), Limits::default());
+            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            *last = Some(Summary::new(asked, &matrix));
+        }
+        survey
     }
 
-    /// Tells nodes each other's names whenever these have changed, for as long as they can.
+    /// Asks the nodes, and tells them each other's names, whenever these have changed or a node has
+    /// fallen silent, for as long as they can change.
     pub async fn run(mut self) {
-        while self.asker.is_some() && self.nodes.changed().await.is_ok() {
+        while self.asker.is_some() {
+            tokio::select! {
+                changed = self.nodes.changed() => match changed {
+                    Ok(()) => {}
+                    Err(_) => return,
+                },
+                () = self.silence.notified() => {}
+            }
             self.survey().await;
+            sleep(PAUSE).await;
         }
     }
 
@@ -109,6 +151,7 @@ impl Collector {
         let at = |address: &IpAddr| SocketAddr::new(*address, self.port);
         let addresses: Vec<_> = end.addresses.iter().map(at).collect();
         let mut asker = asker.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(asker.tunnels(&end.node, &addresses, nodes, limit))
+        let question = TunnelQuestion::among(nodes);
+        Some(asker.tunnels(&end.node, &addresses, question, limit))
     }
 }

@@ -4,7 +4,9 @@
 //! wants to know and not otherwise.
 
 mod collect;
+mod summary;
 mod survey;
 
 pub use collect::{Collector, TunnelEnd};
+pub use summary::Summary;
 pub use survey::{Heard, Said, Survey};

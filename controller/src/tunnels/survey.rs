@@ -68,6 +68,11 @@ impl Survey {
         Self { nodes, counted }
     }
 
+    /// Whether anybody says what it counts.
+    pub fn is_of_use(&self) -> bool {
+        self.nodes.iter().any(Said::counts)
+    }
+
     /// Who has last received a packet from a node, if anybody ever has.
     pub fn last_heard(&self, node: &str) -> Option<Heard> {
         let index = self.nodes.iter().position(|it| it.node.node == node)?;

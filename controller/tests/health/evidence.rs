@@ -240,3 +240,76 @@ fn unavailable_for_too_long_is_too_long_whoever_hears_the_node() {
     }
     assert_eq!(world.reason(), Reason::UnavailableTooLong);
 }
+
+#[test]
+fn packets_from_its_tunnels_win_a_silent_node_one_more_timeout_at_most() {
+    let mut world = World::in_state(Available);
+    for _ in 0..120 {
+        silent_until(&mut world, 0, 1);
+        world.tunnel_packet(Duration::ZERO);
+    }
+    assert_eq!(world.state(), Available);
+    silent_until(&mut world, 120, 121);
+    assert_eq!(
+        (world.state(), world.reason()),
+        (Unreachable, Reason::TunnelsOnly)
+    );
+}
+
+#[test]
+fn packets_that_came_before_half_the_timeout_win_nothing() {
+    let mut world = World::in_state(Available);
+    silent_until(&mut world, 0, 60);
+    world.tunnel_packet(seconds(30));
+    silent_until(&mut world, 60, 61);
+    assert_eq!(
+        (world.state(), world.reason()),
+        (Unreachable, Reason::NoReply)
+    );
+}
+
+#[test]
+fn packets_win_no_more_than_a_timeout_since_the_last_of_them() {
+    let mut world = World::in_state(Available);
+    silent_until(&mut world, 0, 50);
+    world.tunnel_packet(seconds(10));
+    world.tunnel_packet(seconds(15));
+    silent_until(&mut world, 50, 100);
+    assert_eq!(world.state(), Available);
+    silent_until(&mut world, 100, 101);
+    assert_eq!(world.reason(), Reason::TunnelsOnly);
+}
+
+#[test]
+fn packets_do_not_bring_a_node_back() {
+    let mut world = World::in_state(Unreachable);
+    world.tunnel_packet(Duration::ZERO);
+    world.no_reply();
+    assert_eq!(
+        (world.state(), world.reason()),
+        (Unreachable, Reason::NoReply)
+    );
+}
+
+#[test]
+fn packets_do_not_help_a_node_whose_lease_is_said_to_be_over() {
+    let mut world = World::in_state(Available);
+    silent_until(&mut world, 0, 60);
+    world.heard_without_lease(Duration::ZERO);
+    world.tunnel_packet(Duration::ZERO);
+    silent_until(&mut world, 60, 61);
+    assert_eq!(world.reason(), Reason::LeaseOver);
+}
+
+#[test]
+fn time_in_which_the_controller_did_not_probe_counts_against_no_packet() {
+    let mut world = World::in_state(Available);
+    silent_until(&mut world, 0, 50);
+    world.tunnel_packet(Duration::ZERO);
+    world.pass(seconds(1000));
+    world.excused_round(seconds(1000));
+    silent_until(&mut world, 50, 110);
+    assert_eq!(world.state(), Available);
+    silent_until(&mut world, 110, 111);
+    assert_eq!(world.state(), Unreachable);
+}

@@ -112,6 +112,12 @@ impl World {
         self.health.handle_evidence(NODE, self.now - ago, evidence);
     }
 
+    /// Others say that they received a packet from its tunnels so long ago.
+    pub(crate) fn tunnel_packet(&mut self, ago: Duration) {
+        let evidence = Evidence::TunnelPacket { lease: None };
+        self.health.handle_evidence(NODE, self.now - ago, evidence);
+    }
+
     pub(crate) fn reason(&self) -> Reason {
         self.health.node(NODE).expect("it is monitored").reason()
     }

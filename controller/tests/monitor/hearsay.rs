@@ -20,7 +20,7 @@ const ALL: [(&str, &[&str]); 4] = [
 ];
 
 /// Four nodes that are AVAILABLE.
-fn healthy() -> (World, Consumer) {
+pub(crate) fn healthy() -> (World, Consumer) {
     let (mut world, consumer) = World::watching(&ALL);
     for (_, addresses) in ALL {
         world.answer_as(addresses[0], HEALTHY);
@@ -39,11 +39,11 @@ fn path_down() -> (World, Consumer) {
     (world, consumer)
 }
 
-fn extend_lease_of(world: &mut World, node: &str) {
+pub(crate) fn extend_lease_of(world: &mut World, node: &str, time: Duration) {
     let renewal = Renewal {
         right: Right::Controller,
         floor: 1,
-        time: TIMEOUT * 10,
+        time,
         since: world.now.instant,
     };
     let renewals = BTreeMap::from([(node.to_owned(), renewal)]);
@@ -55,7 +55,7 @@ fn sighting(world: &World, node: &str) -> Sighting {
     all.find(|it| it.node == node).expect("a configured node")
 }
 
-fn conditions(world: &World, node: &str) -> Vec<(String, String)> {
+pub(crate) fn conditions(world: &World, node: &str) -> Vec<(String, String)> {
     let node = world.view(node).to_api(world.now, TIMEOUT);
     let conditions = node.conditions.into_iter();
     conditions.map(|it| (it.name, it.message)).collect()
@@ -140,7 +140,7 @@ fn a_node_that_others_hear_stays_available_with_a_condition() {
         "{message}"
     );
     assert!(consumer.changed().now_or_never().is_some());
-    assert!(sighting(&world, "n1").path_down);
+    assert!(sighting(&world, "n1").only_others);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn the_condition_ends_when_the_node_answers_again() {
     );
     assert_eq!(conditions(&world, "n1"), []);
     assert!(consumer.changed().now_or_never().is_some());
-    assert!(!sighting(&world, "n1").path_down);
+    assert!(!sighting(&world, "n1").only_others);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn a_node_that_others_stop_hearing_is_unreachable_a_timeout_later() {
 #[test]
 fn a_node_whose_lease_has_run_out_is_given_up_though_others_hear_it() {
     let (mut world, _consumer) = path_down();
-    extend_lease_of(&mut world, "n1");
+    extend_lease_of(&mut world, "n1", TIMEOUT * 10);
     world.run(TIMEOUT * 2);
     assert_eq!(world.state("n1"), State::Available);
     world.heard_by_others.insert("n1".to_owned(), false);

@@ -7,4 +7,5 @@ mod leases;
 mod nodes;
 mod reports;
 mod states;
+mod tunnels;
 mod world;

@@ -9,7 +9,7 @@ use controller::consumers::{Consumer, Consumers, Interest};
 use controller::health::{HealthSettings, State};
 use controller::monitor::{
     Ask, Board, Monitor, MonitorSettings, NodeSpec, NodeView, Notice, Outlets, Reading, Record,
-    Testimony,
+    Sign, Testimony,
 };
 use probe_ebpf::wire::ntp::NtpTime;
 use probe_ebpf::wire::probe::{AGENT_UP, Answer, LEASE_HELD, NEVER, ProbePacket};
@@ -64,6 +64,8 @@ pub(crate) struct World {
     pub(crate) network: HashMap<IpAddr, Behaviour>,
     /// Nodes that others hear, and whether their leases are held then.
     pub(crate) heard_by_others: HashMap<String, bool>,
+    /// Nodes from whose tunnels others have just received a packet when they are asked.
+    pub(crate) busy_tunnels: BTreeSet<String>,
     /// What was asked.
     pub(crate) asks: Vec<Ask>,
     pub(crate) now: Reading,
@@ -97,6 +99,7 @@ impl World {
             board,
             network: HashMap::new(),
             heard_by_others: HashMap::new(),
+            busy_tunnels: BTreeSet::new(),
             asks: Vec::new(),
             now,
             keys: ClusterKeys::generate(1).expect("random bytes"),
@@ -229,12 +232,15 @@ impl World {
     /// Those who are asked answer at once.
     fn answer_asks(&mut self) {
         while let Some(ask) = self.monitor.poll_ask() {
-            if let Some(&lease_held) = self.heard_by_others.get(&ask.node) {
+            let heard = self.heard_by_others.get(&ask.node);
+            let heard = heard.map(|&lease_held| Sign::Reply { lease_held });
+            let busy = self.busy_tunnels.contains(&ask.node);
+            for sign in heard.into_iter().chain(busy.then_some(Sign::TunnelPacket)) {
                 let testimony = Testimony {
                     witness: ask.witness.clone(),
                     node: ask.node.clone(),
-                    heard: self.now.instant,
-                    lease_held,
+                    at: self.now.instant,
+                    sign,
                 };
                 self.monitor.handle_testimony(self.now, &testimony);
             }

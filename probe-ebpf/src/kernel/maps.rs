@@ -7,8 +7,8 @@ use aya_ebpf::macros::btf_map;
 use probe_ebpf::lease::{self, Ask, Keeper};
 use probe_ebpf::maps::{
     AgentBeat, Assignment, KEY_SLOTS, MAX_PROBERS, MAX_WATCHED, MAX_WITNESSES, NodeLease,
-    ProbeConfig, ProbeKey, ProberKey, ProberSeen, ReflectStat, StoredFloor, WatchedNode, Witness,
-    WitnessId,
+    ProbeConfig, ProbeKey, ProberKey, ProberSeen, ReflectStat, StoredFloor, TunnelSeen,
+    WatchedNode, Witness, WitnessId,
 };
 use probe_ebpf::outcome::Outcome;
 use probe_ebpf::reflect::Node;
@@ -36,6 +36,8 @@ static NODE_LEASE: Array<NodeLease, 1> = Array::new();
 static REFLECT_STATS: PerCpuArray<ReflectStat, { Outcome::COUNT }> = PerCpuArray::new();
 #[btf_map]
 static PROBERS: LruHashMap<ProberKey, ProberSeen, MAX_PROBERS> = LruHashMap::new();
+#[btf_map]
+pub(super) static TUNNEL_SEEN: Array<TunnelSeen, 1> = Array::new();
 
 /// Counts a packet under its outcome.
 #[inline(always)]
@@ -92,6 +94,12 @@ impl Node for KernelNode {
     #[inline(always)]
     fn lease_expires(&self) -> u64 {
         lease_expires()
+    }
+
+    #[inline(always)]
+    fn tunnel_seen(&self) -> Option<u64> {
+        // A word by itself is the old value or the new one.
+        TUNNEL_SEEN.get(0).map(|seen| seen.last_ns)
     }
 
     #[inline(always)]

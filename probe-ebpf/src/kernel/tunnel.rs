@@ -14,6 +14,7 @@ use probe_ebpf::maps::{
 use probe_ebpf::tunnel::{Direction, LinkLayer, Ports, Segments, TunnelPacket, Wire, headers};
 
 use super::frame;
+use super::maps::{TUNNEL_SEEN, boot_now};
 
 /// Whether tunnels are counted at all. The verifier removes what a constant rules out, so that off
 /// costs nothing in the reflector's XDP program.
@@ -198,10 +199,28 @@ fn segments(context: &TcContext) -> Segments {
     }
 }
 
+/// Notes that a tunnel's packet was received. Once a tick, so that CPUs do not take the entry from
+/// each other with every packet, nor read the clock.
+#[inline(always)]
+fn see(now: u64) {
+    if let Some(seen) = TUNNEL_SEEN.get_ptr_mut(0) {
+        // SAFETY: the entry stays in memory. Whoever writes at the same time writes nearly the same.
+        unsafe {
+            if (*seen).tick_ns != now {
+                (*seen).tick_ns = now;
+                (*seen).last_ns = boot_now();
+            }
+        }
+    }
+}
+
 #[inline(always)]
 fn count(key: &TunnelKey, direction: Direction, wire: Wire) {
     // SAFETY: a helper without arguments.
     let now = unsafe { bpf_ktime_get_coarse_ns() };
+    if matches!(direction, Direction::Received) {
+        see(now);
+    }
     if let Some(peer) = TUNNEL_PEERS.get_ptr_mut(key) {
         // SAFETY: this CPU's own values, which only programs write, and these do not interrupt each
         // other. The entry's memory stays a peer's while the program runs.

@@ -164,6 +164,16 @@ pub struct TunnelPeer {
     pub sent: TunnelCount,
 }
 
+/// `TUNNEL_SEEN`: the last packet that was received from any peer. One entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct TunnelSeen {
+    /// When: monotonic clock to a tick, ns; 0 = never. Within a tick nothing is written.
+    pub tick_ns: u64,
+    /// When the first of that tick was: boot clock, ns; 0 = never.
+    pub last_ns: u64,
+}
+
 /// Packets of one direction, as they are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]

@@ -36,6 +36,8 @@ pub trait Node {
     fn consider(&self, ask: &Ask, now: u64) -> Outcome;
     /// When the node's lease ends or ended: boot clock, ns; 0 = it never had one.
     fn lease_expires(&self) -> u64;
+    /// When a packet of a tunnel was last received: boot clock, ns; 0 = never.
+    fn tunnel_seen(&self) -> Option<u64>;
     /// Boot clock, ns.
     fn now(&self) -> u64;
     /// Remembers whose authenticated probe has been answered, and whether it asked for the lease

@@ -11,8 +11,8 @@ use crate::outcome::Outcome;
 use crate::siphash::SipKey;
 use crate::wire::ntp::NtpTime;
 use crate::wire::probe::{
-    AGENT_UP, Answer, DRAINING, LEASE_HELD, LOCAL_CHECKS_OK, NEVER, PROBE_LEN, ProbePacket,
-    TLV_LENGTH, TLV_TYPE, TLV_UNRECOGNISED, VERSION,
+    AGENT_UP, Answer, DRAINING, LEASE_HELD, LOCAL_CHECKS_OK, PROBE_LEN, ProbePacket, TLV_LENGTH,
+    TLV_TYPE, TLV_UNRECOGNISED, VERSION, age_ms,
 };
 use crate::wire::stamp::BASE_LEN;
 
@@ -96,6 +96,7 @@ pub fn answer(
         return Err(Outcome::WrongMac);
     };
     let expires = node.lease_expires();
+    let tunnel_seen = node.tunnel_seen().ok_or(Outcome::Unconfigured)?;
     let wall = NtpTime::from_unix_nanos(now.wrapping_add(beat.wall_offset_ns));
     let answer = Answer {
         received: wall,
@@ -108,7 +109,7 @@ pub fn answer(
         incarnation: assignment.incarnation,
         node_time: now,
         beat_age_ms: beat.age_ms(now),
-        tunnel_age_ms: NEVER,
+        tunnel_age_ms: age_ms(tunnel_seen, now),
     };
     *packet = packet.answered(&answer, &key).ok_or(Outcome::WrongMac)?;
     Ok(Answered { now, outcome })

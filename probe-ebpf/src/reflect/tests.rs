@@ -91,6 +91,13 @@ fn a_reply_carries_what_the_node_knows() {
 }
 
 #[test]
+fn the_age_of_the_last_tunnel_packet_is_told() {
+    let mut node = test_node();
+    node.tunnel_seen = node.now - 42_999_999;
+    assert_eq!(ask(&node).answer.tunnel_age_ms, 42);
+}
+
+#[test]
 fn the_agent_is_up_until_its_deadline_and_not_after() {
     let mut node = test_node();
     node.now = node.beat.deadline_ns;

@@ -47,6 +47,8 @@ pub struct HostNode {
     pub witnesses: Vec<(u64, Witness)>,
     /// `NODE_LEASE`.
     pub lease: RefCell<NodeLease>,
+    /// When a tunnel's packet was last received: boot clock, ns; 0 = never.
+    pub tunnel_seen: u64,
     /// Boot clock, ns.
     pub now: u64,
     /// Who has been answered, and whether a RENEW or VOTE was honoured.
@@ -76,6 +78,10 @@ impl Node for HostNode {
 
     fn lease_expires(&self) -> u64 {
         self.lease.borrow().expires_ns
+    }
+
+    fn tunnel_seen(&self) -> Option<u64> {
+        Some(self.tunnel_seen)
     }
 
     fn now(&self) -> u64 {
@@ -150,6 +156,7 @@ pub fn test_node() -> HostNode {
         },
         witnesses: witness_set(4, &WITNESSES),
         lease: RefCell::default(),
+        tunnel_seen: 0,
         now: 5_123_456_789,
         answered: RefCell::default(),
     }

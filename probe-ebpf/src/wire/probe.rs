@@ -41,6 +41,21 @@ pub const LOCAL_CHECKS_OK: u8 = 1 << 3;
 /// An age that has never begun.
 pub const NEVER: u32 = u32::MAX;
 
+/// Milliseconds from `since` until `now`, both on one clock, ns; saturating, and [`NEVER`] if `since`
+/// is 0.
+#[inline(always)]
+pub const fn age_ms(since: u64, now: u64) -> u32 {
+    if since == 0 {
+        return NEVER;
+    }
+    let age = now.saturating_sub(since) / 1_000_000;
+    if age >= NEVER as u64 {
+        NEVER - 1
+    } else {
+        age as u32
+    }
+}
+
 /// A probe or reply as it stands in a packet, verified or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]

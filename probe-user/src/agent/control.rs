@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::in_words;
 use super::run::Agent;
@@ -16,7 +16,7 @@ use crate::channel::{
 };
 use crate::egress::{self, ApplyError};
 use crate::keys::NodeKeys;
-use crate::tunnels::{Named, TunnelReport};
+use crate::tunnels::{NamesFile, TunnelQuestion, TunnelReport};
 use crate::witness::{self, DutyError, Failure};
 
 /// Keys that a controller has pushed.
@@ -52,6 +52,7 @@ impl Control {
             egress,
             witness,
             keys: sender,
+            names_file: NamesFile::beside(&settings.egress.state_file),
             status,
         };
         let server = tokio::spawn(bound.run(node));
@@ -108,6 +109,7 @@ struct ControlledNode {
     egress: egress::Handle,
     witness: witness::Handle,
     keys: mpsc::Sender<NewKeys>,
+    names_file: NamesFile,
     status: SharedStatus,
 }
 
@@ -158,16 +160,24 @@ impl Node for ControlledNode {
         self.witness.ask(question).await.map_err(witness_refusal)
     }
 
-    async fn tunnels(&self, nodes: Vec<Named>) -> Result<TunnelReport, Refusal> {
+    async fn tunnels(&self, mut question: TunnelQuestion) -> Result<TunnelReport, Refusal> {
         let (outline, counters, names) = {
             let tunnels = &self.status.lock().tunnels;
             (tunnels.outline(), tunnels.counters(), tunnels.names.clone())
         };
-        if !nodes.is_empty() {
-            names.replace(nodes);
-        }
+        let nodes = std::mem::take(&mut question.nodes);
+        let renamed = !nodes.is_empty() && names.replace(&nodes);
+        let file = self.names_file.clone();
         // The main loop has to beat meanwhile.
-        let read = tokio::task::spawn_blocking(move || counters.read());
+        let read = tokio::task::spawn_blocking(move || {
+            if renamed && let Err(error) = file.write(TunnelQuestion::among(nodes)) {
+                warn!(
+                    error = in_words(&error),
+                    "the nodes' names do not outlast the agent"
+                );
+            }
+            counters.read(|address| question.concerns(address))
+        });
         let unable = |error: String| Refusal::Unable(format!("cannot read tunnels: {error}"));
         let tunnels = read.await.map_err(|panic| unable(panic.to_string()))?;
         let report = TunnelReport {

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::egress;
 use crate::kernel::Removal;
+use crate::tunnels::NamesFile;
 use crate::witness::DutyFile;
 
 /// Removes everything from the kernel, and says what it was: the egress IPs first, since the fence
@@ -23,6 +24,10 @@ pub(super) async fn detach(pin_dir: &Path, state_file: &Path, force: bool) -> Re
     let duty = DutyFile::beside(state_file);
     if duty.remove()? {
         println!("removed the duty as a witness, {}", duty.path().display());
+    }
+    let names = NamesFile::beside(state_file);
+    if names.remove()? {
+        println!("removed the nodes' names, {}", names.path().display());
     }
     let removed = removal.finish()?;
     for path in removed.pins.iter().chain(&removed.directories) {

@@ -21,14 +21,14 @@ use super::settings::Settings;
 use super::signals::Signals;
 use super::status::{SharedStatus, Status};
 use super::tunnels::TunnelStatus;
-use super::{egress, grpc_health, metrics, witness};
+use super::{egress, grpc_health, in_words, metrics, witness};
 use crate::egress::Handle;
 use crate::http::{HttpError, Serve};
 use crate::interfaces::{Interface, Management, Watch};
 use crate::kernel::KernelLog;
 use crate::keys::NodeKeys;
 use crate::logging;
-use crate::tunnels::PeerNames;
+use crate::tunnels::{NamesFile, PeerNames};
 use crate::witness::{DriverError, Handle as WitnessHandle, Running};
 
 /// The kernel's log lines are chosen by `log.kernel`; whatever it makes is shown.
@@ -250,7 +250,23 @@ impl Agent {
 
 fn tunnel_status(settings: &Settings, reflector: &Reflector) -> TunnelStatus {
     let directory = reflector.directory().filter(|_| settings.tunnels.enabled);
-    TunnelStatus::new(directory, PeerNames::default())
+    TunnelStatus::new(directory, known_names(settings))
+}
+
+/// The nodes' names as a controller told an earlier agent.
+fn known_names(settings: &Settings) -> PeerNames {
+    let names = PeerNames::default();
+    match NamesFile::beside(&settings.egress.state_file).read() {
+        Ok(Some(known)) => {
+            names.replace(&known.nodes);
+        }
+        Ok(None) => {}
+        Err(error) => warn!(
+            error = in_words(&error),
+            "going on without the nodes' names"
+        ),
+    }
+    names
 }
 
 /// Which devices need a fence next. Never returns where nobody can say so.

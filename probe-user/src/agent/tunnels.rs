@@ -1,5 +1,6 @@
 //! The tunnel counters' place in the agent.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -57,7 +58,7 @@ impl TunnelStatus {
     /// The tunnels that have series.
     pub(super) fn recent(&self) -> Result<Vec<Peer>, KernelError> {
         let age = |peer: &Peer| Ages::from(peer).newest();
-        let mut peers = self.counters.read()?;
+        let mut peers = self.counters.read(|_| true)?;
         peers.retain(|peer| age(peer) <= FORGOTTEN);
         peers.sort_by_key(age);
         peers.truncate(MOST_SERIES);
@@ -66,10 +67,10 @@ impl TunnelStatus {
 }
 
 impl Counters {
-    /// Every tunnel that is remembered.
-    pub(super) fn read(&self) -> Result<Vec<Peer>, KernelError> {
+    /// Every tunnel that is remembered to an address that is wanted.
+    pub(super) fn read(&self, wanted: impl Fn(IpAddr) -> bool) -> Result<Vec<Peer>, KernelError> {
         match &self.0 {
-            Some(directory) => Tunnels::open(directory)?.peers(),
+            Some(directory) => Tunnels::open(directory)?.peers_where(wanted),
             None => Ok(Vec::new()),
         }
     }

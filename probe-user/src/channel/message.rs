@@ -12,7 +12,6 @@ use ipnet::IpNet;
 use probe_ebpf::maps::MAX_WITNESSES;
 
 pub use malformed::Malformed;
-pub(super) use tunnels::named;
 pub use witness::{AskReport, Duty, Heard, Question, Watched, WitnessReport};
 
 use super::proto;

@@ -6,6 +6,7 @@
 
 pub(crate) mod accept;
 mod identity;
+mod kept;
 mod message;
 mod server;
 mod service;
@@ -13,6 +14,7 @@ mod settings;
 mod tls;
 
 pub use identity::Identity;
+pub use kept::{Kept, KeptFile, KeptFileError};
 pub use message::{
     AskReport, Duty, Heard, KeyPush, Malformed, Push, Question, Report, Watched, WitnessReport,
 };

@@ -4,13 +4,12 @@ use std::future::{Future, ready};
 
 use tonic::{Request, Response, Status};
 
-use super::message::named;
 use super::proto;
 use super::proto::agent_server::Agent;
 use super::proto::{ApplyReport, ApplyRequest, StatusRequest};
 use super::{AskReport, Duty, KeyPush, Malformed, Push, Question, Report, WitnessReport};
 use crate::logging::in_words;
-use crate::tunnels::{Named, TunnelReport};
+use crate::tunnels::{TunnelQuestion, TunnelReport};
 
 /// Why a node does not do what it was told.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,11 +44,10 @@ pub trait Node: Send + Sync + 'static {
         ready(Err(no_witness()))
     }
 
-    /// What the node has counted of its tunnels, to these nodes and to others. Unless it says otherwise,
-    /// it counts none.
+    /// What the node has counted of its tunnels. Unless it says otherwise, it counts none.
     fn tunnels(
         &self,
-        _nodes: Vec<Named>,
+        _question: TunnelQuestion,
     ) -> impl Future<Output = Result<TunnelReport, Refusal>> + Send {
         ready(Ok(TunnelReport::default()))
     }
@@ -97,8 +95,8 @@ impl<N: Node> Agent for Service<N> {
         &self,
         request: Request<proto::TunnelsRequest>,
     ) -> Result<Response<proto::TunnelsReport>, Status> {
-        let nodes = named(request.into_inner()).map_err(malformed)?;
-        Ok(Response::new(self.0.tunnels(nodes).await?.into()))
+        let question = TunnelQuestion::try_from(request.into_inner()).map_err(malformed)?;
+        Ok(Response::new(self.0.tunnels(question).await?.into()))
     }
 
     async fn witness(

@@ -8,8 +8,8 @@ use probe_ebpf::fence::FenceOutcome;
 use probe_ebpf::maps::{
     AgentBeat, Assignment, EgressGuard, EgressIp, FenceStat, KEY_SLOTS, MAX_EGRESS_IPS,
     MAX_PROBERS, MAX_WATCHED, MAX_WITNESSES, NodeLease, ProbeConfig, ProbeKey, ProberKey,
-    ProberSeen, ReflectStat, StoredFloor, TunnelConfig, TunnelKey, TunnelPeer, WatchedNode,
-    Witness, WitnessId,
+    ProberSeen, ReflectStat, StoredFloor, TunnelConfig, TunnelKey, TunnelPeer, TunnelSeen,
+    WatchedNode, Witness, WitnessId,
 };
 use probe_ebpf::outcome::Outcome;
 
@@ -30,6 +30,7 @@ pub(super) const FENCE_STATS: &str = "FENCE_STATS";
 pub(super) const REFLECT_STATS: &str = "REFLECT_STATS";
 pub(super) const TUNNEL_CONFIG: &str = "TUNNEL_CONFIG";
 pub(super) const TUNNEL_PEERS: &str = "TUNNEL_PEERS";
+const TUNNEL_SEEN: &str = "TUNNEL_SEEN";
 const PROBERS: &str = "PROBERS";
 
 /// A map that this layout version has.
@@ -39,7 +40,7 @@ pub(super) struct MapSpec {
 }
 
 /// Every map of this layout version.
-pub(super) const SPECS: [MapSpec; 13] = [
+pub(super) const SPECS: [MapSpec; 14] = [
     array::<ProbeConfig>(PROBE_CONFIG, 1),
     array::<ProbeKey>(PROBE_KEYS, KEY_SLOTS),
     array::<AgentBeat>(AGENT_BEAT, 1),
@@ -54,6 +55,7 @@ pub(super) const SPECS: [MapSpec; 13] = [
     array::<TunnelConfig>(TUNNEL_CONFIG, 1),
     // Its number of entries is configured.
     spec::<TunnelKey, TunnelPeer>(TUNNEL_PEERS, MapType::LruPerCpuHash, ANY_NUMBER),
+    array::<TunnelSeen>(TUNNEL_SEEN, 1),
 ];
 
 /// Stands for a number of entries that is chosen when the map is made.

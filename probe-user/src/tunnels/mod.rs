@@ -5,12 +5,46 @@
 //! [`crate::channel`].
 
 mod names;
+mod names_file;
 mod verdict;
+
+use std::net::IpAddr;
+use std::time::Duration;
 
 use crate::kernel::Peer;
 
 pub use names::{Named, PeerNames};
+pub use names_file::NamesFile;
 pub use verdict::{Ages, Limits, Verdict, judge};
+
+/// What a controller wants to know of a node's tunnels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TunnelQuestion {
+    /// The cluster's nodes, for the node to know; none: it goes on with those that it knows.
+    pub nodes: Vec<Named>,
+    /// Only of tunnels to these addresses; none: of all.
+    pub peers: Vec<IpAddr>,
+}
+
+impl TunnelQuestion {
+    /// Of all tunnels, and the nodes that there are.
+    pub fn among(nodes: Vec<Named>) -> Self {
+        let peers = Vec::new();
+        Self { nodes, peers }
+    }
+
+    /// Of tunnels that end at `peers`.
+    pub fn about(peers: Vec<IpAddr>) -> Self {
+        let nodes = Vec::new();
+        Self { nodes, peers }
+    }
+
+    /// Whether it is about the tunnels to this address.
+    pub fn concerns(&self, address: IpAddr) -> bool {
+        let mut peers = self.peers.iter().map(IpAddr::to_canonical);
+        self.peers.is_empty() || peers.any(|peer| peer == address)
+    }
+}
 
 /// What a node knows of its tunnels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +63,12 @@ pub struct TunnelReport {
 const MOST_OTHERS: usize = 256;
 
 impl TunnelReport {
+    /// How long before the report the last packet was received.
+    pub fn last_received(&self) -> Option<Duration> {
+        let ages = self.tunnels.iter().filter_map(|it| it.received.age);
+        ages.min()
+    }
+
     /// Leaves out what nobody asked for: of the tunnels to others than `names`, all but those that
     /// were in use last.
     #[must_use]
@@ -56,8 +96,7 @@ impl From<&Peer> for Ages {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, Ipv4Addr};
-    use std::time::Duration;
+    use std::net::Ipv4Addr;
 
     use probe_ebpf::maps::Encapsulation;
 
@@ -79,9 +118,18 @@ mod tests {
     }
 
     #[test]
+    fn a_question_about_nobody_is_about_everybody() {
+        let [mapped, other] = ["::ffff:10.0.0.1", "10.0.0.2"].map(|it| it.parse().unwrap());
+        let question = TunnelQuestion::about(vec![mapped]);
+        assert!(question.concerns(mapped.to_canonical()));
+        assert!(!question.concerns(other));
+        assert!(TunnelQuestion::default().concerns(other));
+    }
+
+    #[test]
     fn a_report_lists_every_node_and_the_newest_of_others() {
         let names = PeerNames::default();
-        names.replace(vec![Named {
+        names.replace(&[Named {
             node: "n1".to_owned(),
             addresses: vec![Ipv4Addr::from(5000).into()],
         }]);

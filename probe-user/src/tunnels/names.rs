@@ -18,15 +18,18 @@ pub struct Named {
 pub struct PeerNames(Arc<Mutex<HashMap<IpAddr, Arc<str>>>>);
 
 impl PeerNames {
-    /// These are the nodes from now on.
-    pub fn replace(&self, nodes: Vec<Named>) {
-        let mut names = self.lock();
-        names.clear();
+    /// These are the nodes from now on. Whether they are others than before.
+    pub fn replace(&self, nodes: &[Named]) -> bool {
+        let mut names = HashMap::new();
         for Named { node, addresses } in nodes {
-            let node: Arc<str> = node.into();
-            let all = addresses.into_iter();
+            let node: Arc<str> = node.as_str().into();
+            let all = addresses.iter();
             names.extend(all.map(|address| (address.to_canonical(), node.clone())));
         }
+        let mut known = self.lock();
+        let changed = *known != names;
+        *known = names;
+        changed
     }
 
     /// The node at an address, if it is one's.
@@ -58,9 +61,10 @@ mod tests {
             node: node.to_owned(),
             addresses: vec!["::ffff:10.0.0.1".parse().unwrap()],
         };
-        names.clone().replace(vec![node("n1")]);
+        assert!(names.clone().replace(&[node("n1")]));
         assert_eq!(names.label(address), "n1");
-        names.replace(Vec::new());
+        assert!(!names.replace(&[node("n1")]), "it is known already");
+        assert!(names.replace(&[]));
         assert_eq!(names.label(address), "10.0.0.1", "the node is gone");
     }
 }

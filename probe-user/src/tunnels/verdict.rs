@@ -75,6 +75,16 @@ impl Verdict {
         }
     }
 
+    /// The same as one word, as the interfaces have it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::BothWays => "both_ways",
+            Self::ReceivedOnly => "received_only",
+            Self::SentOnly => "sent_only",
+        }
+    }
+
     /// Whether only one direction works, or is used.
     pub const fn is_one_way(self) -> bool {
         matches!(self, Self::ReceivedOnly | Self::SentOnly)

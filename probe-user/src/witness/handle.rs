@@ -8,10 +8,10 @@ use tokio::task::spawn_blocking;
 use tracing::info;
 
 use super::driver::{Command, Taken};
-use super::duty_file::{DutyFile, DutyFileError};
+use super::duty_file::DutyFile;
 use super::error::{AskError, DutyError};
 use super::tally::Tally;
-use crate::channel::{AskReport, Duty, Question, WitnessReport};
+use crate::channel::{AskReport, Duty, KeptFileError, Question, WitnessReport};
 use crate::session::Waker;
 
 /// Why a witness does not do what it was told.
@@ -25,7 +25,7 @@ pub enum Failure {
     Ask(#[from] AskError),
     /// The duty is in force, but would not survive the agent.
     #[error("the duty cannot be recorded")]
-    NotRecorded(#[from] DutyFileError),
+    NotRecorded(#[from] KeptFileError),
     /// The agent is stopping.
     #[error("the agent is stopping")]
     Stopping,

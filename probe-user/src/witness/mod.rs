@@ -21,7 +21,7 @@ mod votes;
 
 pub use self::core::Witness;
 pub use driver::{DriverError, Running, start};
-pub use duty_file::{DutyFile, DutyFileError};
+pub use duty_file::DutyFile;
 pub use error::{AskError, DutyError};
 pub use handle::{Failure, Handle};
 pub use memory::{Memory, Outcome};

@@ -15,7 +15,7 @@ const OBJECT: &str = concat!(
     "/../target/bpf/pulsepath-bench.o"
 );
 /// The maps that the reflector and the bench's programs share.
-const SHARED: [&str; 8] = [
+const SHARED: [&str; 9] = [
     "PROBE_CONFIG",
     "PROBE_KEYS",
     "AGENT_BEAT",
@@ -24,6 +24,7 @@ const SHARED: [&str; 8] = [
     "NODE_LEASE",
     "REFLECT_STATS",
     "PROBERS",
+    "TUNNEL_SEEN",
 ];
 
 /// Opens the programs' object. None of them is loaded yet.

@@ -9,9 +9,9 @@ use pulsepath_tests::{Process, Signal, eventually};
 use crate::scene::{PERIOD, TIMEOUT, World};
 
 /// What a busy machine may take longer; asking itself must not.
-const GRACE: Duration = Duration::from_secs(4);
+pub(crate) const GRACE: Duration = Duration::from_secs(4);
 
-fn cut_owner(world: &World) {
+pub(crate) fn cut_owner(world: &World) {
     let began = Instant::now();
     world.scene.cut(world.owner).unwrap();
     let took = world.await_given_up(began);

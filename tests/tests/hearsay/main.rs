@@ -1,4 +1,4 @@
-//! Nodes that the controller does not hear, while others do, or do not.
+//! Nodes that the controller does not hear, while others do, or do not, or receive from its tunnels.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,3 +8,4 @@
 mod lost;
 mod path;
 mod scene;
+mod tunnels;

@@ -1,16 +1,18 @@
 //! An installation whose controller can be kept from hearing the owner of the egress IP, whom
 //! everybody else hears.
 
+use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use controller::api::{Condition, Explanation, Node, State};
+use controller::api::{self, Condition, Explanation, State};
 use pulsepath_tests::egress::{PATIENCE, Scene, Setup};
-use pulsepath_tests::{eventually, run};
+use pulsepath_tests::{Node, Repeatedly, eventually, run};
 
 /// Twice that of the default profile: half of it must be enough to ask somebody, on a busy machine, too.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) const PERIOD: Duration = Duration::from_millis(200);
+const VXLAN: u16 = 4789;
 
 pub(crate) struct World {
     pub(crate) scene: Scene,
@@ -28,7 +30,7 @@ impl World {
         let setup = Setup {
             settings: format!("timeout = '2s'\nfailover.damping.count = 0\n{settings}"),
             // That a busy machine may keep an agent from beating is another matter.
-            agent_settings: "beat.timeout = '5s'\n".to_owned(),
+            agent_settings: "beat.timeout = '5s'\ntunnels.enabled = true\n".to_owned(),
             ..Setup::default()
         };
         let scene = Scene::start(purpose, setup).unwrap();
@@ -46,28 +48,46 @@ impl World {
 
     /// Whatever the owner sends to the controller's node, and only there, is lost from now on.
     pub(crate) fn cut_path(&self) {
+        drop_input(self.scene.controller_node(), &self.from_owner());
+    }
+
+    /// Packets of the owner's, for rules.
+    fn from_owner(&self) -> [String; 2] {
         let owner = self.scene.node(self.owner);
         let (ipv4, ipv6) = (owner.ipv4(), owner.ipv6());
-        self.nft(&format!(
-            "add table inet cut; \
-             add chain inet cut input {{ type filter hook input priority -300; }}; \
-             add rule inet cut input ip saddr {ipv4} drop; \
-             add rule inet cut input ip6 saddr {ipv6} drop"
-        ));
+        [format!("ip saddr {ipv4}"), format!("ip6 saddr {ipv6}")]
     }
 
     /// Ends what [`Self::cut_path`] began.
     pub(crate) fn mend_path(&self) {
-        self.nft("delete table inet cut");
+        nft(self.scene.controller_node(), "delete table inet cut");
     }
 
-    fn nft(&self, rules: &str) {
-        let mut nft = self.scene.controller_node().netns().command("nft");
-        run(nft.arg(rules)).unwrap();
+    /// Whatever the owner answers to anybody's probes is lost from now on.
+    pub(crate) fn lose_replies(&self) {
+        let replies = self.from_owner().map(|it| format!("{it} udp sport 862"));
+        for index in self.scene.indices().filter(|it| *it != self.owner) {
+            drop_input(self.scene.node(index), &replies);
+        }
+    }
+
+    /// Packets come from the owner's tunnels to every other node, until this is dropped.
+    pub(crate) fn busy_tunnels(&self) -> Repeatedly {
+        let owner = self.scene.node(self.owner);
+        let others = self.scene.indices().filter(|it| *it != self.owner);
+        let others: Vec<_> = others.map(|it| self.scene.node(it).ipv4()).collect();
+        let bind = || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0));
+        let socket = owner.netns().enter(bind).unwrap().unwrap();
+        Repeatedly::start(PERIOD / 10, move || {
+            for other in &others {
+                // Its link may be cut.
+                let _ = socket.send_to(&[8; 100], (*other, VXLAN));
+            }
+        })
     }
 
     /// What the controller knows of the owner.
-    pub(crate) fn node(&self) -> Node {
+    pub(crate) fn node(&self) -> api::Node {
         let path = format!("/v1/nodes/n{}", self.owner);
         let answer = self.scene.controller_node().controller_http(&path).unwrap();
         serde_json::from_str(&answer.body).unwrap()
@@ -75,8 +95,12 @@ impl World {
 
     /// The condition that says that only others hear the owner.
     pub(crate) fn path_down(&self) -> Option<Condition> {
+        self.condition("ControllerPathDown")
+    }
+
+    pub(crate) fn condition(&self, name: &str) -> Option<Condition> {
         let mut conditions = self.node().conditions.into_iter();
-        conditions.find(|it| it.name == "ControllerPathDown")
+        conditions.find(|it| it.name == name)
     }
 
     pub(crate) fn await_path_down(&self) -> Condition {
@@ -110,4 +134,15 @@ impl World {
             .unwrap();
         began.elapsed()
     }
+}
+
+fn drop_input(node: &Node, packets: &[String]) {
+    let rule = |packets: &String| format!("; add rule inet cut input {packets} drop");
+    let rules: String = packets.iter().map(rule).collect();
+    let chain = "add chain inet cut input { type filter hook input priority -300; }";
+    nft(node, &format!("add table inet cut; {chain}{rules}"));
+}
+
+fn nft(node: &Node, rules: &str) {
+    run(node.netns().command("nft").arg(rules)).unwrap();
 }

@@ -1,10 +1,11 @@
 //! What is counted is what goes over the wire.
 
+use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
-use pulsepath_tests::eventually;
+use pulsepath_tests::{eventually, run};
 
-use crate::scene::{SOON, Scene};
+use crate::scene::{Count, SOON, Scene};
 
 const PACKETS: u32 = 100_000;
 const STREAM: usize = 64 << 20;
@@ -60,6 +61,85 @@ fn large_packets_count_as_their_segments_on_both_sides() {
             "n1: {received_1:?}, {sent_1:?}; n2: {received_2:?}, {sent_2:?}; on the link {link:?}"
         ))
     });
+}
+
+#[test]
+fn large_packets_count_as_the_segments_that_the_other_end_receives() {
+    let scene = Scene::new("cut", 2);
+    for index in [1, 2] {
+        scene.segment_on_the_way_to(index).unwrap();
+    }
+    let _agents = [1, 2].map(|index| scene.start(index, "reflector.attach = 'tcx'"));
+    let before = [1, 2].map(|index| scene.on_the_link(index));
+    traffic(&scene);
+    let link = |index: u8| {
+        let (now, before) = (scene.on_the_link(index), before[usize::from(index) - 1]);
+        [now[0].since(before[0]), now[1].since(before[1])]
+    };
+    for (from, to) in [(1, 2), (2, 1)] {
+        eventually(SOON, || {
+            let ([_, sent], [received, _]) = (scene.counts(from, to), scene.counts(to, from));
+            let ([_, left], [arrived, _]) = (link(from), link(to));
+            if (sent, received) == (arrived, arrived) && left.packets < arrived.packets {
+                let (packets, segments) = (left.packets, arrived.packets);
+                println!("n{from}: {packets} packets, which arrive as {segments}");
+                return Ok(());
+            }
+            Err(format!(
+                "sent {sent:?}, received {received:?}, on the link {left:?}, {arrived:?}"
+            ))
+        });
+    }
+}
+
+/// UDP, 100 bytes, in a VLAN.
+const TAGGED: Count = Count {
+    packets: 1000,
+    bytes: 1000 * (14 + 4 + 20 + 8 + 100),
+};
+
+/// Sends through a VLAN whose tags the kernel keeps beside the packets, or not.
+fn tagged_packets_are_counted(purpose: &str, offload: &str) {
+    let scene = Scene::new(purpose, 2);
+    let address = |index: u8| Ipv4Addr::new(10, 7, 0, index);
+    for index in [1, 2] {
+        let netns = scene.node(index).netns();
+        let features = ["-K", "eth0", "rxvlan", offload, "txvlan", offload];
+        run(netns.command("ethtool").args(features)).unwrap();
+        let lines = format!(
+            "link add link eth0 name eth0.7 type vlan id 7\n\
+             address add {}/24 dev eth0.7\n\
+             link set eth0.7 up\n",
+            address(index)
+        );
+        netns.ip_batch(&lines).unwrap();
+    }
+    let _agents = [1, 2].map(|index| scene.start(index, "reflector.attach = 'tcx'"));
+    let bind = |index: u8, port: u16| {
+        let bind = move || UdpSocket::bind((address(index), port));
+        scene.node(index).netns().enter(bind).unwrap().unwrap()
+    };
+    // Nobody answers that the port is closed.
+    let (sender, _receiver) = (bind(1, 0), bind(2, 8472));
+    for _ in 0..TAGGED.packets {
+        sender.send_to(&[8; 100], (address(2), 8472)).unwrap();
+    }
+    eventually(SOON, || {
+        let [_, sent] = scene.counts_of(1, address(2));
+        let [received, _] = scene.counts_of(2, address(1));
+        let right = (sent, received) == (TAGGED, TAGGED);
+        right.then_some(()).ok_or((sent, received))
+    });
+}
+
+#[test]
+fn a_vlan_tag_counts_where_the_kernel_keeps_it_beside_the_packet() {
+    tagged_packets_are_counted("beside", "on");
+}
+
+#[test]
+fn a_vlan_tag_counts_where_it_is_in_the_packet() {
+    tagged_packets_are_counted("inside", "off");
 }
 
 #[test]

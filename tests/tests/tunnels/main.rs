@@ -7,6 +7,7 @@
 
 mod chain;
 mod counts;
+mod flood;
 mod scene;
 mod upgrade;
 mod verdicts;

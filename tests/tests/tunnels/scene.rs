@@ -1,5 +1,6 @@
 //! Nodes with VXLAN between them and agents that count, and what these say.
 
+use std::net::Ipv4Addr;
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -48,10 +49,33 @@ impl Scene {
         agent
     }
 
+    /// Starts a controller on node `index`, of the nodes' IPv4 addresses: IPv6 is off.
+    pub(crate) fn start_controller(&self, index: u8, settings: &str) -> Process {
+        let mut config = self.cluster().controller_config(settings);
+        for node in self.cluster().nodes() {
+            config = config.replace(&format!(", \"{}\"", node.ipv6()), "");
+        }
+        self.node(index).spawn_controller(&config).unwrap()
+    }
+
+    /// Waits until the controller on node `index` calls `node` AVAILABLE.
+    pub(crate) fn wait_until_available(&self, index: u8, node: &str) {
+        let path = format!("/v1/nodes/{node}");
+        eventually(SOON, || {
+            let node = self.node(index).controller_http(&path).unwrap().body;
+            node.contains("\"AVAILABLE\"").then_some(()).ok_or(node)
+        });
+    }
+
     /// What node `index` has counted of `peer`: received, and sent.
     pub(crate) fn counts(&self, index: u8, peer: u8) -> [Count; 2] {
+        self.counts_of(index, self.node(peer).ipv4())
+    }
+
+    /// The same of the peer at `address`.
+    pub(crate) fn counts_of(&self, index: u8, address: Ipv4Addr) -> [Count; 2] {
         let report = self.inspect(index);
-        let address = self.node(peer).ipv4().to_string();
+        let address = address.to_string();
         let all = report["tunnels"].as_array().unwrap();
         let found = all.iter().find(|it| it["peer"] == address.as_str());
         ["received", "sent"].map(|direction| {

@@ -1,12 +1,9 @@
 //! What a controller makes of what nodes have counted.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pulsepath_tests::overlay::destination;
-use pulsepath_tests::{Direction, Process, bin_dir, eventually, run};
+use pulsepath_tests::{Direction, Process, Repeatedly, bin_dir, eventually, run};
 use serde_json::Value;
 
 use crate::scene::{SOON, Scene};
@@ -24,12 +21,7 @@ impl Watched {
         let scene = Scene::new(purpose, 3);
         let settings = "control.plaintext = true";
         let mut daemons: Vec<_> = (1..=3).map(|index| scene.start(index, settings)).collect();
-        let mut config = scene.cluster().controller_config(settings);
-        // IPv6 is off.
-        for node in scene.cluster().nodes() {
-            config = config.replace(&format!(", \"{}\"", node.ipv6()), "");
-        }
-        daemons.push(scene.node(3).spawn_controller(&config).unwrap());
+        daemons.push(scene.start_controller(3, settings));
         Self { scene, daemons }
     }
 
@@ -57,14 +49,6 @@ impl Watched {
         begun.elapsed()
     }
 
-    fn wait_until_available(&self, node: &str) {
-        let path = format!("/v1/nodes/{node}");
-        eventually(SOON, || {
-            let node = self.scene.node(3).controller_http(&path).unwrap().body;
-            node.contains("\"AVAILABLE\"").then_some(()).ok_or(node)
-        });
-    }
-
     fn cli(&self, arguments: &[&str]) -> String {
         let program = bin_dir().unwrap().join("pulsepath");
         run(self.scene.node(3).netns().command(program).args(arguments)).unwrap()
@@ -72,53 +56,27 @@ impl Watched {
 }
 
 /// Packets from each node to each other one, until dropped.
-struct Talk {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Talk {
-    fn start(scene: &Scene) -> Self {
-        let sockets: Vec<_> = (1..=3)
-            .map(|index| (index, scene.socket(index).unwrap()))
-            .collect();
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let talk = move || {
-            while !stopped.load(Ordering::Relaxed) {
-                for (from, socket) in &sockets {
-                    for to in (1..=3).filter(|to| to != from) {
-                        socket.send_to(&[7; 100], destination(to)).unwrap();
-                    }
-                }
-                thread::sleep(Duration::from_millis(20));
+fn talk(scene: &Scene) -> Repeatedly {
+    let sockets: Vec<_> = (1..=3)
+        .map(|index| (index, scene.socket(index).unwrap()))
+        .collect();
+    Repeatedly::start(Duration::from_millis(20), move || {
+        for (from, socket) in &sockets {
+            for to in (1..=3).filter(|to| to != from) {
+                socket.send_to(&[7; 100], destination(to)).unwrap();
             }
-        };
-        Self {
-            stop,
-            thread: Some(thread::spawn(talk)),
         }
-    }
-}
-
-impl Drop for Talk {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // It has said why on standard error if it panicked.
-            let _ = thread.join();
-        }
-    }
+    })
 }
 
 #[test]
 fn a_direction_that_is_lost_is_seen_from_both_sides_while_probes_say_nothing() {
     let watched = Watched::new("verdict");
-    let _talk = Talk::start(&watched.scene);
+    let _talk = talk(&watched.scene);
     for pair in [["n1", "n2"], ["n1", "n3"], ["n2", "n3"]] {
         watched.wait_for(pair, ["both_ways"; 2]);
     }
-    watched.wait_until_available("n1");
+    watched.scene.wait_until_available(3, "n1");
     let cluster = watched.scene.cluster();
     cluster.drop_udp(1, Direction::FromNode, VXLAN).unwrap();
     let took = watched.wait_for(["n1", "n2"], ["received_only", "sent_only"]);
@@ -126,7 +84,7 @@ fn a_direction_that_is_lost_is_seen_from_both_sides_while_probes_say_nothing() {
     assert!(took < Duration::from_secs(10), "{took:?}");
     assert_eq!(watched.verdict("n2", "n3").as_deref(), Some("both_ways"));
 
-    watched.wait_until_available("n1");
+    watched.scene.wait_until_available(3, "n1");
     let explained = watched.cli(&["explain", "n2"]);
     let sentence = "n2 sends vxlan packets to n1, but receives none from it";
     assert!(explained.contains(sentence), "{explained}");
@@ -143,23 +101,50 @@ fn a_direction_that_is_lost_is_seen_from_both_sides_while_probes_say_nothing() {
     watched.wait_for(["n1", "n2"], ["both_ways"; 2]);
 }
 
-#[test]
-fn nodes_call_each_other_by_the_names_that_the_controller_has_told_them() {
-    let watched = Watched::new("names");
-    let _talk = Talk::start(&watched.scene);
-    eventually(SOON, || watched.matrix());
+fn wait_for_names(scene: &Scene) {
     let series =
         "pulsepath_tunnel_packets_total{peer=\"n2\",encap=\"vxlan\",direction=\"received\"}";
     eventually(SOON, || {
-        let metrics = watched.scene.node(1).agent_http("/metrics").unwrap().body;
+        let metrics = scene.node(1).agent_http("/metrics").unwrap().body;
         metrics.contains(series).then_some(()).ok_or(metrics)
     });
 }
 
 #[test]
+fn nodes_call_each_other_by_the_names_that_the_controller_has_told_them_once() {
+    let watched = Watched::new("names");
+    let _talk = talk(&watched.scene);
+    eventually(SOON, || watched.matrix());
+    wait_for_names(&watched.scene);
+    let Watched { scene, daemons } = watched;
+    drop(daemons);
+    // There is no controller any more.
+    let _agent = scene.start(1, "control.plaintext = true");
+    wait_for_names(&scene);
+}
+
+#[test]
+fn what_the_controller_was_told_last_is_in_its_metrics() {
+    let watched = Watched::new("metrics");
+    let _talk = talk(&watched.scene);
+    watched.wait_for(["n1", "n2"], ["both_ways"; 2]);
+    let cluster = watched.scene.cluster();
+    cluster.drop_udp(1, Direction::FromNode, VXLAN).unwrap();
+    watched.wait_for(["n1", "n2"], ["received_only", "sent_only"]);
+    let metrics = watched.scene.node(3).controller_http("/metrics").unwrap();
+    for series in [
+        "pulsepath_tunnel_one_way{node=\"n2\",peer=\"n1\",verdict=\"sent_only\"} 1",
+        "pulsepath_tunnel_pairs{verdict=\"both_ways\"} ",
+        "pulsepath_tunnels_asked_seconds ",
+    ] {
+        assert!(metrics.body.contains(series), "{}", metrics.body);
+    }
+}
+
+#[test]
 fn a_node_that_does_not_count_or_does_not_answer_is_named() {
     let watched = Watched::new("mute");
-    let _talk = Talk::start(&watched.scene);
+    let _talk = talk(&watched.scene);
     watched.wait_for(["n1", "n2"], ["both_ways"; 2]);
     let mut daemons = watched.daemons;
     daemons[1].kill().unwrap();

@@ -90,6 +90,7 @@ struct NodeLine {
     state: State,
     agent: Agent,
     lease_ms: Option<u32>,
+    tunnel_age_ms: Option<u32>,
     incarnation: String,
     incarnation_changed: bool,
 }
@@ -266,6 +267,7 @@ impl NodeLine {
             state: state(&agent),
             agent,
             lease_ms: (node.flags & LEASE_HELD != 0).then_some(node.lease_ms),
+            tunnel_age_ms: (node.tunnel_age_ms != NEVER).then_some(node.tunnel_age_ms),
             incarnation: format!("{:016x}", node.incarnation),
             incarnation_changed,
         }

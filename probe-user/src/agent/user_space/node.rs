@@ -118,6 +118,11 @@ impl Node for UserSpaceNode {
         0
     }
 
+    /// Without kernel programs no tunnel is counted.
+    fn tunnel_seen(&self) -> Option<u64> {
+        Some(0)
+    }
+
     fn now(&self) -> u64 {
         // CLOCK_BOOTTIME has been there since Linux 2.6.39; if it were not, the agent would have
         // failed at its first beat.

@@ -7,7 +7,7 @@ use probe_ebpf::maps::Encapsulation;
 
 use super::{Malformed, convert, parse_address, proto};
 use crate::kernel::{Peer, Traffic};
-use crate::tunnels::{Named, TunnelReport};
+use crate::tunnels::{Named, TunnelQuestion, TunnelReport};
 
 impl From<Named> for proto::TunnelNode {
     fn from(named: Named) -> Self {
@@ -30,9 +30,25 @@ impl TryFrom<proto::TunnelNode> for Named {
     }
 }
 
-/// The nodes that a request names.
-pub(in crate::channel) fn named(request: proto::TunnelsRequest) -> Result<Vec<Named>, Malformed> {
-    convert(request.nodes)
+impl From<TunnelQuestion> for proto::TunnelsRequest {
+    fn from(question: TunnelQuestion) -> Self {
+        Self {
+            nodes: question.nodes.into_iter().map(Into::into).collect(),
+            peers: question.peers.iter().map(IpAddr::to_string).collect(),
+        }
+    }
+}
+
+impl TryFrom<proto::TunnelsRequest> for TunnelQuestion {
+    type Error = Malformed;
+
+    fn try_from(received: proto::TunnelsRequest) -> Result<Self, Malformed> {
+        let peers = received.peers.into_iter().map(parse_address);
+        Ok(Self {
+            nodes: convert(received.nodes)?,
+            peers: peers.collect::<Result<_, _>>()?,
+        })
+    }
 }
 
 impl From<TunnelReport> for proto::TunnelsReport {
@@ -180,14 +196,16 @@ mod tests {
     }
 
     #[test]
-    fn names_arrive_as_they_were_sent() {
-        let nodes = vec![Named {
-            node: "n1".to_owned(),
-            addresses: vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()],
-        }];
-        let request = proto::TunnelsRequest {
-            nodes: nodes.iter().cloned().map(Into::into).collect(),
+    fn a_question_arrives_as_it_was_sent() {
+        let addresses = vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()];
+        let question = TunnelQuestion {
+            nodes: vec![Named {
+                node: "n1".to_owned(),
+                addresses: addresses.clone(),
+            }],
+            peers: addresses,
         };
-        assert_eq!(named(request), Ok(nodes));
+        let sent = proto::TunnelsRequest::from(question.clone());
+        assert_eq!(TunnelQuestion::try_from(sent), Ok(question));
     }
 }

@@ -59,17 +59,25 @@ impl Tunnels {
 
     /// Every tunnel that is remembered, by address. An age is as of the end of the reading.
     pub fn peers(&self) -> Result<Vec<Peer>, KernelError> {
+        self.peers_where(|_| true)
+    }
+
+    /// The same of those to addresses that are `wanted`.
+    pub fn peers_where(&self, wanted: impl Fn(IpAddr) -> bool) -> Result<Vec<Peer>, KernelError> {
         let mut found = Vec::new();
         let value_size = self.values * size_of::<TunnelPeer>();
         entries::read_entries(&self.peers, value_size, |key, values| {
-            let values = values.chunks_exact(size_of::<TunnelPeer>());
-            found.push((Value::<TunnelKey>::read(key), sum(values.map(Value::read))));
+            let key = Value::<TunnelKey>::read(key);
+            if wanted(address_of(&key)) {
+                let values = values.chunks_exact(size_of::<TunnelPeer>());
+                found.push((key, sum(values.map(Value::read))));
+            }
         })
         .map_err(failed)?;
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(|error| failed(error.into()))?;
         let now = Duration::from(now).as_nanos() as u64;
         let peer = |(key, peer): (TunnelKey, TunnelPeer)| Peer {
-            address: IpAddr::from(key.address).to_canonical(),
+            address: address_of(&key),
             encapsulation: key.encapsulation,
             vni: (key.vni != NO_VNI).then_some(key.vni),
             received: Traffic::new(&peer.received, now),
@@ -79,6 +87,10 @@ impl Tunnels {
         peers.sort_by_key(|peer| (peer.address, peer.encapsulation, peer.vni));
         Ok(peers)
     }
+}
+
+fn address_of(key: &TunnelKey) -> IpAddr {
+    IpAddr::from(key.address).to_canonical()
 }
 
 fn failed(error: std::io::Error) -> KernelError {

@@ -15,42 +15,103 @@ use super::median;
 
 const ROUNDS: usize = 31;
 const REPEAT: u32 = 100_000;
-/// Single runs of a round.
-const RUNS: usize = 16_384;
+/// Single runs of all rounds together.
+const RUNS: usize = 31 * 1024;
 const ROOM: u32 = 16_384;
 const VXLAN: u16 = 4789;
+
+/// What is measured, and the packets of which peers.
+struct Subject {
+    label: &'static str,
+    counters: Option<(Counters, Counter)>,
+    frames: Vec<Vec<u8>>,
+    /// Of each round on one frame again and again, and of all single runs.
+    warm: Vec<f64>,
+    cold: Vec<f64>,
+}
+
+impl Subject {
+    fn bare() -> Self {
+        Self::new("a program that does nothing", None, vec![other()])
+    }
+
+    fn counting(label: &'static str, peers: u32) -> Result<Self> {
+        let counters = Counters::load("bench-tunnels", Some(ROOM))?;
+        counters.configure(tunnel_config(false))?;
+        let counter = counters.program(LinkLayer::Ethernet, Direction::Received)?;
+        let frames: Vec<_> = match peers {
+            0 => vec![other()],
+            _ => (0..peers).map(vxlan).collect(),
+        };
+        for frame in &frames {
+            counter.time(frame, 1)?;
+        }
+        Ok(Self::new(label, Some((counters, counter)), frames))
+    }
+
+    fn new(
+        label: &'static str,
+        counters: Option<(Counters, Counter)>,
+        frames: Vec<Vec<u8>>,
+    ) -> Self {
+        Self {
+            label,
+            counters,
+            frames,
+            warm: Vec::new(),
+            cold: Vec::new(),
+        }
+    }
+
+    fn round(&mut self, bare: &Bare, round: usize) -> Result<()> {
+        let time = |frame: &[u8], repeat| match &self.counters {
+            Some((_, counter)) => nanos(counter, frame, repeat),
+            None => bare.time(frame, repeat),
+        };
+        let first = self.frames.first().context("no frame")?;
+        self.warm.push(time(first, REPEAT)?);
+        let runs = RUNS / ROUNDS;
+        for frame in self.frames.iter().cycle().skip(round * runs).take(runs) {
+            self.cold.push(time(frame, 1)?);
+        }
+        Ok(())
+    }
+}
 
 pub(super) fn run() -> Result<()> {
     let reflector = Reflector::load("bench")?;
     let mut object = bench::open(&reflector)?;
     let bare = Bare::load(&mut object)?;
-    println!("Cost of a packet by BPF_PROG_TEST_RUN, ns, median of {ROUNDS}:");
-    println!("                                   one peer again and again   peers in turn");
-    let other = FrameSpec::new(&[8; 58]).to_port(53).build();
-    let [warm, cold] = time(
-        |frame, repeat| bare.time(frame, repeat),
-        std::slice::from_ref(&other),
-    )?;
-    println!("  a program that does nothing         {warm:8.1}              {cold:8.1}");
-    for (what, peers) in [
+    let mut subjects = vec![Subject::bare()];
+    for (label, peers) in [
         ("no tunnel's packet", 0),
         ("1 peer", 1),
         ("256 peers", 256),
         ("16384 peers", 16_384),
     ] {
-        let counters = Counters::load("bench-tunnels", Some(ROOM))?;
-        counters.configure(tunnel_config(false))?;
-        let counter = counters.program(LinkLayer::Ethernet, Direction::Received)?;
-        let frames: Vec<_> = match peers {
-            0 => vec![other.clone()],
-            _ => (0..peers).map(vxlan).collect(),
-        };
-        fill(&counter, &frames)?;
-        let [warm, cold] = time(|frame, repeat| nanos(&counter, frame, repeat), &frames)?;
-        println!("  {what:<32}    {warm:8.1}              {cold:8.1}");
+        subjects.push(Subject::counting(label, peers)?);
+    }
+    // In turn: what the machine does besides is the same for all.
+    for round in 0..ROUNDS {
+        for subject in &mut subjects {
+            subject.round(&bare, round)?;
+        }
+    }
+    println!("Cost of a packet by BPF_PROG_TEST_RUN, ns, median of {ROUNDS} rounds:");
+    println!("                                   one peer again and again   peers in turn");
+    for Subject {
+        label, warm, cold, ..
+    } in subjects
+    {
+        let (warm, cold) = (median(warm), median(cold));
+        println!("  {label:<32}    {warm:8.1}              {cold:8.1}");
     }
     println!("  (in turn: one run each, with what it takes to begin one)\n");
     Ok(())
+}
+
+fn other() -> Vec<u8> {
+    FrameSpec::new(&[8; 58]).to_port(53).build()
 }
 
 fn vxlan(peer: u32) -> Vec<u8> {
@@ -61,25 +122,8 @@ fn vxlan(peer: u32) -> Vec<u8> {
         .build()
 }
 
-fn fill(counter: &Counter, frames: &[Vec<u8>]) -> Result<()> {
-    frames
-        .iter()
-        .try_for_each(|frame| counter.time(frame, 1).map(drop))
-}
-
 fn nanos(counter: &Counter, frame: &[u8], repeat: u32) -> Result<f64> {
     Ok(counter.time(frame, repeat)?.as_nanos() as f64)
-}
-
-/// On the first frame again and again, and on all of them in turn.
-fn time(run: impl Fn(&[u8], u32) -> Result<f64>, frames: &[Vec<u8>]) -> Result<[f64; 2]> {
-    let first = frames.first().context("no frame")?;
-    let warm = (0..ROUNDS)
-        .map(|_| run(first, REPEAT))
-        .collect::<Result<_>>()?;
-    let cold = frames.iter().cycle().take(RUNS.max(frames.len()));
-    let cold = cold.map(|frame| run(frame, 1)).collect::<Result<_>>()?;
-    Ok([median(warm), median(cold)])
 }
 
 /// A program that does nothing.

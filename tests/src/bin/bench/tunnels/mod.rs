@@ -24,7 +24,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     throughput::run(*options.duration, options.rounds)
 }
 
-fn median(mut samples: Vec<f64>) -> f64 {
+fn median(samples: Vec<f64>) -> f64 {
+    let [_, median, _] = quartiles(samples);
+    median
+}
+
+/// Below which a quarter, half and three quarters of the samples are.
+fn quartiles(mut samples: Vec<f64>) -> [f64; 3] {
     samples.sort_by(f64::total_cmp);
-    samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)
+    [1, 2, 3].map(|quarter| {
+        let at = samples.len() * quarter / 4;
+        samples.get(at).copied().unwrap_or(f64::NAN)
+    })
 }

@@ -9,6 +9,8 @@ use probe_user::interfaces::{Interface, XdpInForce};
 use probe_user::kernel::{AttachSetting, Kernel, LoadOptions, TcSetting};
 use pulsepath_tests::overlay::Overlay;
 
+use super::{median, quartiles};
+
 /// ARPHRD_ETHER.
 const ETHERNET: u16 = 1;
 
@@ -49,22 +51,31 @@ pub(super) fn run(duration: Duration, rounds: usize) -> Result<()> {
         .map(|index| Node::new(&overlay, index))
         .into_iter()
         .collect::<Result<Vec<_>>>()?;
-    let mut best = Setup::ALL.map(|_| 0.0_f64);
+    let mut measure = |setup| {
+        for node in &mut nodes {
+            node.set(&overlay, setup)?;
+        }
+        Ok::<_, anyhow::Error>(overlay.throughput(1, 2, duration)? * 8.0 / 1e9)
+    };
+    let mut rates = Setup::ALL.map(|_| Vec::new());
+    let mut ratios = Setup::ALL.map(|_| Vec::new());
     for _ in 0..rounds {
-        for (setup, best) in Setup::ALL.into_iter().zip(&mut best) {
-            for node in &mut nodes {
-                node.set(&overlay, setup)?;
-            }
-            *best = best.max(overlay.throughput(1, 2, duration)?);
+        for (index, setup) in Setup::ALL.into_iter().enumerate() {
+            // Between two of nothing, since what the machine does besides changes all the time.
+            let (before, rate) = (measure(Setup::Nothing)?, measure(setup)?);
+            let after = measure(Setup::Nothing)?;
+            rates[index].push(rate);
+            ratios[index].push(2.0 * rate / (before + after));
         }
     }
-    // What the machine does besides is not the programs': the best of them all.
-    println!("TCP through VXLAN over a veth, one stream, the best of {rounds}:");
-    for (setup, rate) in Setup::ALL.into_iter().zip(best) {
-        let gigabits = rate * 8.0 / 1e9;
-        let ratio = rate / best[0];
+    println!(
+        "TCP through VXLAN over a veth, one stream, median of {rounds} rounds; the ratio is to"
+    );
+    println!("nothing just before and just after, and the first line shows how exact that is:");
+    for ((setup, rates), ratios) in Setup::ALL.into_iter().zip(rates).zip(ratios) {
+        let (rate, [low, ratio, high]) = (median(rates), quartiles(ratios));
         println!(
-            "  {:<58} {gigabits:6.2} Gbit/s  ratio {ratio:.3}",
+            "  {:<58} {rate:6.2} Gbit/s  ratio {ratio:.3} ({low:.3} to {high:.3})",
             setup.label()
         );
     }
