@@ -216,7 +216,7 @@ mod tests {
             state: State::Available,
             since: std::time::SystemTime::UNIX_EPOCH,
             heard: None,
-            path_down: false,
+            only_others: false,
             incarnation,
         }
     }

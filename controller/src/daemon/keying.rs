@@ -158,7 +158,7 @@ mod tests {
                 state,
                 since: SystemTime::UNIX_EPOCH,
                 heard: None,
-                path_down: false,
+                only_others: false,
                 incarnation: None,
             });
         }
