@@ -47,6 +47,7 @@ impl Leadership {
             roles,
             leader,
             leading: None,
+            failing: false,
         };
         let task = tokio::spawn(running.run(stopped));
         Self { stop, task }
@@ -77,6 +78,8 @@ struct Running {
     roles: mpsc::UnboundedSender<Role>,
     leader: watch::Sender<Option<String>>,
     leading: Option<Leading>,
+    /// Whether the last request came to nothing.
+    failing: bool,
 }
 
 /// A term of this process.
@@ -136,9 +139,9 @@ impl Running {
             self.leading = term.map(|term| self.lead(term));
         }
         self.leader.send_if_modified(|known| {
-            let holder = self.election.holder().map(str::to_owned);
-            let is_new = *known != holder;
-            *known = holder;
+            let leader = self.election.leader(now).map(str::to_owned);
+            let is_new = *known != leader;
+            *known = leader;
             is_new
         });
     }
@@ -187,7 +190,7 @@ impl Running {
         self.candidate.lease.duration.0
     }
 
-    async fn ask(&self, request: Request) -> Answer {
+    async fn ask(&mut self, request: Request) -> Answer {
         let name = &self.candidate.lease.name;
         let answer = match request {
             Request::Read => {
@@ -201,14 +204,20 @@ impl Running {
                 transitions,
             } => self.write(version, holder, transitions).await,
         };
-        match answer {
+        let answer = match answer {
             Ok(answer) => answer,
             Err(error) if error.is_conflict() || error.is_not_found() => Answer::Conflict,
             Err(error) => {
-                tracing::warn!(error = in_words(&error), "the election stands still");
-                Answer::Failed
+                if !std::mem::replace(&mut self.failing, true) {
+                    tracing::warn!(error = in_words(&error), "the election stands still");
+                }
+                return Answer::Failed;
             }
+        };
+        if std::mem::take(&mut self.failing) {
+            tracing::info!("the election goes on");
         }
+        answer
     }
 
     async fn write(
