@@ -1,3 +1,4 @@
 //! Pulsepath in a real Kubernetes cluster.
 
 mod harness;
+mod replicas;
