@@ -86,7 +86,7 @@ impl Asker {
         &mut self,
         node: &str,
         addresses: &[SocketAddr],
-        nodes: Vec<Named>,
+        nodes: Arc<[Named]>,
         limit: Duration,
     ) -> impl Future<Output = Result<TunnelReport, AskFailure>> + use<> {
         let way = self.way(node, addresses);
@@ -223,8 +223,8 @@ async fn call(channel: Channel, question: Question) -> Result<AskReport, AskFail
     AskReport::try_from(report.into_inner()).map_err(AskFailure::Malformed)
 }
 
-async fn call_tunnels(channel: Channel, nodes: Vec<Named>) -> Result<TunnelReport, AskFailure> {
-    let nodes = nodes.into_iter().map(Into::into).collect();
+async fn call_tunnels(channel: Channel, nodes: Arc<[Named]>) -> Result<TunnelReport, AskFailure> {
+    let nodes = nodes.iter().cloned().map(Into::into).collect();
     let request = tonic::Request::new(TunnelsRequest { nodes });
     let asked = AgentClient::new(channel).tunnels(request).await;
     let report = asked.map_err(failure)?;
