@@ -28,6 +28,7 @@ pub mod node;
 pub mod overlay;
 pub mod pins;
 pub mod process;
+pub mod report;
 mod seeds;
 mod unique;
 
