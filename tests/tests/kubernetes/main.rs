@@ -26,9 +26,9 @@ fn wait_for_nothing() {
     sleep(STILL);
 }
 
-/// Less than any move takes: `cargo xtask e2e`, which has the machine to itself, asks for nothing at all
-/// to be lost.
-const HARDLY: Duration = Duration::from_millis(900);
+/// On a machine that is busy with other tests, witnesses' votes come late. `cargo xtask e2e`, which has
+/// it to itself, asks for nothing at all to be lost.
+const HARDLY: Duration = Duration::from_secs(5);
 
 /// Fails if a client noticed more than that the machine is busy.
 #[track_caller]
