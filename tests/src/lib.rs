@@ -29,6 +29,7 @@ pub mod overlay;
 pub mod pins;
 pub mod process;
 mod repeatedly;
+pub mod report;
 mod seeds;
 mod unique;
 

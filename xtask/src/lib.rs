@@ -68,6 +68,12 @@ enum Verb {
     /// Builds the images of agent and controller as OCI archives, below `target/images`: static binaries
     /// and nothing else, without a daemon or a base image.
     Image(image::Options),
+    /// A Kubernetes cluster with Pulsepath on this machine: what a client notices of what happens to it.
+    E2e {
+        /// Leaves it running afterwards, and says how to use kubectl with it.
+        #[arg(long)]
+        keep: bool,
+    },
     /// Measures: `reflector`, `prober`, `outage`, `tunnels`, `fencing` or `loss`.
     Bench {
         /// Which bench, and its options.
@@ -90,6 +96,7 @@ pub fn main() -> Result<()> {
         Verb::Test { arguments } => run::test(&arguments),
         Verb::Demo { keep, clean } => run::demo(keep, clean),
         Verb::Image(options) => image::image(&options),
+        Verb::E2e { keep } => run::e2e(keep),
         Verb::Bench { arguments } => run::bench(&arguments),
     }
 }

@@ -57,6 +57,16 @@ pub(crate) fn demo(keep: bool, clean: bool) -> Result<()> {
     become_command(&mut command)
 }
 
+/// Builds everything and becomes the story in a Kubernetes cluster.
+pub(crate) fn e2e(keep: bool) -> Result<()> {
+    let binaries = build(Profile::Release, Purpose::Test)?;
+    let mut command = as_root(binaries.join("pulsepath-e2e"))?;
+    if keep {
+        command.arg("--keep");
+    }
+    become_command(&mut command)
+}
+
 /// Builds everything and becomes the bench that `arguments` name.
 pub(crate) fn bench(arguments: &[String]) -> Result<()> {
     let binaries = build(Profile::Release, Purpose::Test)?;

@@ -134,7 +134,12 @@ impl Followers {
         self.control.apply(configured.specs.clone());
         self.egress.ask(Request::Configure(configured));
         self.groups.send_replace(groups);
-        self.tunnel_ends.send_replace(tunnel_ends);
+        // They are told to every node whenever they change.
+        self.tunnel_ends.send_if_modified(|known| {
+            let changed = *known != tunnel_ends;
+            *known = tunnel_ends;
+            changed
+        });
     }
 }
 

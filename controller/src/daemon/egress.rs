@@ -150,7 +150,12 @@ impl Egress {
                 Happened::Became(Role::Follower) => self.follow(),
                 Happened::Answered(answer) => self.handle_answer(answer),
                 Happened::Testified(answer) => self.handle_testimony(&answer),
-                Happened::Keyed(answer) => self.handle_keys(answer),
+                Happened::Keyed(answer) => {
+                    self.handle_keys(answer);
+                    // Nothing follows from it, and there may be thousands of them.
+                    tokio::task::yield_now().await;
+                    continue;
+                }
                 Happened::Recorded(version) => {
                     lock(&self.planner).handle_recorded(Reading::take(), version);
                 }
@@ -159,6 +164,8 @@ impl Egress {
             }
             self.handle_answers_at_hand();
             self.decide();
+            // Whatever there is to decide, others have their turn: the term is to be renewed.
+            tokio::task::yield_now().await;
         }
     }
 

@@ -57,8 +57,13 @@ impl Announcer {
                 let node = &transition.node;
                 match transition.to {
                     State::Unreachable => drop(self.ailing.insert(node.clone())),
-                    State::Available if !self.ailing.remove(node) => return Vec::new(),
-                    State::Available => {}
+                    // Whoever led before has said what it was back from.
+                    State::Available => {
+                        let ailing = self.ailing.remove(node);
+                        if !ailing && transition.from != State::Unreachable {
+                            return Vec::new();
+                        }
+                    }
                     State::Unavailable | State::Unknown => return Vec::new(),
                 }
                 words::of_transition(transition).into_iter().collect()
@@ -80,7 +85,7 @@ impl Announcer {
             type_: words.kind,
             reason: words.reason.to_owned(),
             note: Some(words.note),
-            action: words.reason.to_owned(),
+            action: words.action,
             secondary: None,
         };
         let publish = self.recorder.publish(&event, &object);

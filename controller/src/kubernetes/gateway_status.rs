@@ -1,6 +1,6 @@
 //! What is said of a gateway in its status.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::SystemTime;
 
@@ -28,6 +28,9 @@ pub(super) struct Known<'a> {
     pub(super) view: Option<&'a api::Gateway>,
 }
 
+/// So many owners fit into a column.
+const SHOWN: usize = 3;
+
 /// The status, given the conditions `before`.
 pub(super) fn status(
     known: &Known<'_>,
@@ -51,9 +54,23 @@ pub(super) fn status(
         addresses: count(addresses.len()),
         assigned: count(addresses.len() - unassigned.len()),
         candidates: count(candidates.len()),
+        owners: owners(addresses),
         node_list: node_list(known, addresses, candidates, state),
         unassigned,
         conditions: statements.map(|it| it.condition(before, now)).into(),
+    }
+}
+
+/// Some names, and how many more there are.
+fn owners(addresses: &[api::EgressIp]) -> String {
+    let all: BTreeSet<&str> = addresses
+        .iter()
+        .filter_map(|it| it.owner.as_deref())
+        .collect();
+    let named: Vec<&str> = all.iter().copied().take(SHOWN).collect();
+    match all.len() - named.len() {
+        0 => named.join(","),
+        more => format!("{} and {more} more", named.join(",")),
     }
 }
 
@@ -263,6 +280,7 @@ mod tests {
             (2, 2, 2)
         );
         assert_eq!(status.observed_generation, Some(7));
+        assert_eq!(status.owners, "n2");
         assert_eq!(status.node_list[0].name, "n1");
         let eips = &status.node_list[1].eips;
         assert_eq!(eips[0].ipv4.as_deref(), Some("192.0.2.1"));

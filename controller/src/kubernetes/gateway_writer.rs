@@ -24,8 +24,17 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(super) struct GatewayWriter {
     common: Writers,
     gateways: Api<EgressGateway>,
-    /// The statuses as they were written last; `None`: not known in this term.
-    written: Option<BTreeMap<String, EgressGatewayStatus>>,
+    /// The statuses as they were written last, by names; `None`: not known in this term.
+    written: Option<BTreeMap<String, Written>>,
+}
+
+/// A status that an object has.
+#[derive(Clone, PartialEq)]
+struct Written {
+    /// The object's: one that is deleted and made anew has none of its predecessor's status, even if
+    /// nobody was there to hear of it.
+    uid: String,
+    status: EgressGatewayStatus,
 }
 
 impl GatewayWriter {
@@ -70,14 +79,14 @@ impl GatewayWriter {
         };
         let wanted = self.wanted(&written);
         written.retain(|name, _| wanted.contains_key(name));
-        for (name, status) in wanted {
-            if written.get(&name) == Some(&status) {
+        for (name, wanted) in wanted {
+            if written.get(&name) == Some(&wanted) {
                 continue;
             }
             // Whatever becomes of it, what is there is not known any more.
             written.remove(&name);
-            match self.patch(&name, &status).await {
-                Ok(()) => drop(written.insert(name, status)),
+            match self.patch(&name, &wanted.status).await {
+                Ok(()) => drop(written.insert(name, wanted)),
                 // It was deleted, which will be heard of.
                 Err(error) if error.is_not_found() => {}
                 Err(error) => {
@@ -91,19 +100,20 @@ impl GatewayWriter {
     }
 
     /// What was written in an earlier term.
-    async fn read(&self) -> Result<BTreeMap<String, EgressGatewayStatus>, ClientError> {
+    async fn read(&self) -> Result<BTreeMap<String, Written>, ClientError> {
         let params = ListParams::default();
         let list = patiently("list egressgateways", self.gateways.list(&params)).await?;
-        let status = |it: EgressGateway| Some((it.name_any(), it.status?));
-        Ok(list.items.into_iter().filter_map(status).collect())
+        let written = |it: EgressGateway| {
+            let (name, uid) = (it.name_any(), it.uid()?);
+            let status = it.status?;
+            Some((name, Written { uid, status }))
+        };
+        Ok(list.items.into_iter().filter_map(written).collect())
     }
 
     /// The statuses as they should be; those of gateways about which something is being recorded are
     /// as they were.
-    fn wanted(
-        &self,
-        written: &BTreeMap<String, EgressGatewayStatus>,
-    ) -> BTreeMap<String, EgressGatewayStatus> {
+    fn wanted(&self, written: &BTreeMap<String, Written>) -> BTreeMap<String, Written> {
         let view = self.common.egress.planner().view(Instant::now());
         if view.failover.recording {
             return written.clone();
@@ -118,9 +128,12 @@ impl GatewayWriter {
                 gateway: facts.accepted.get(name),
                 view: view.gateways.iter().find(named),
             };
-            let before = written.get(name).map_or(&[][..], |it| &it.conditions);
+            let uid = object.uid.clone();
+            let before = written.get(name).filter(|it| it.uid == uid);
+            let before = before.map_or(&[][..], |it| &it.status.conditions);
             let state = |node: &str| self.common.board.state(node);
-            (name.clone(), status(&known, state, before, now))
+            let status = status(&known, state, before, now);
+            (name.clone(), Written { uid, status })
         };
         facts.gateways.iter().map(status).collect()
     }

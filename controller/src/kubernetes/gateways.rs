@@ -12,7 +12,6 @@ use super::world::GatewayObject;
 use crate::daemon::parse_source;
 use crate::failover::{
     Gateway, GatewayError, Pool, PoolError, Requirement, Selector, Values, check_gateways,
-    share_sources,
 };
 
 /// Why a gateway is not in force as it is written.
@@ -127,31 +126,43 @@ fn requirement(requirement: &LabelSelectorRequirement) -> Result<Requirement, Re
 /// Gateways that are in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Accepted {
-    /// These are in force, some of them as they were before.
+    /// These are in force, some of them as they were before; sources are not shared yet.
     pub(super) gateways: Vec<Gateway>,
     /// These are not as they are written, by name.
     pub(super) refused: BTreeMap<String, Refusal>,
 }
 
-/// Finds out which gateways can be in force together: of two that collide, the older one. One that is
-/// refused stays as it is in `before`, if that collides with nothing.
+/// Finds out which gateways can be in force together: of two that collide, the one that is in force
+/// already, else the older one. One that is refused stays as it is in `before`, if that collides with
+/// nothing.
 pub(super) fn accept(
     objects: &BTreeMap<String, GatewayObject>,
     before: &[Gateway],
     nodes: &[(IpAddr, &str)],
 ) -> Accepted {
-    let mut objects: Vec<_> = objects.iter().collect();
-    objects.sort_by_key(|(name, it)| (it.object.creation_timestamp(), *name));
     let mut refused = BTreeMap::new();
     let last_good = |name: &str| before.iter().find(|gateway| gateway.name == name).cloned();
-    let read = |(name, it): (&String, &GatewayObject)| match read(&it.object) {
-        Ok(gateway) => Some(gateway),
-        Err(refusal) => {
-            refused.insert(name.clone(), refusal);
-            last_good(name)
-        }
-    };
-    let mut gateways: Vec<Gateway> = objects.into_iter().filter_map(read).collect();
+    let mut ranked = Vec::new();
+    for (name, it) in objects {
+        let good = last_good(name);
+        let (gateway, in_force) = match read(&it.object) {
+            Ok(gateway) => {
+                let in_force = match &good {
+                    Some(good) => *good == gateway,
+                    None => it.accepted,
+                };
+                (Some(gateway), in_force)
+            }
+            Err(refusal) => {
+                refused.insert(name.clone(), refusal);
+                (good, true)
+            }
+        };
+        let rank = (!in_force, it.object.creation_timestamp(), name);
+        ranked.extend(gateway.map(|gateway| (rank, gateway)));
+    }
+    ranked.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let mut gateways: Vec<Gateway> = ranked.into_iter().map(|(_, gateway)| gateway).collect();
     while let Err(error) = check_gateways(&gateways, nodes.iter().copied()) {
         let wrong = gateways.iter().position(|it| it.name == error.gateway());
         let Some(index) = wrong else { break };
@@ -163,7 +174,6 @@ pub(super) fn accept(
         }
         refused.entry(name).or_insert(Refusal::Together(error));
     }
-    share_sources(&mut gateways);
     Accepted { gateways, refused }
 }
 
@@ -239,6 +249,30 @@ mod tests {
         let accepted = accept(&objects(&two), &[], &[]);
         assert_eq!(names(&accepted), ["b"]);
         assert_eq!(accepted.refused["a"].reason(), "AddressConflict");
+    }
+
+    #[test]
+    fn what_is_in_force_loses_nothing_to_the_edit_of_an_older_one() {
+        let before = [
+            gateway("a", 0, &["10.0.0.1"]),
+            gateway("b", 1, &["10.0.0.2"]),
+        ];
+        let good = accept(&objects(&before), &[], &[]);
+        let edited = [gateway("a", 0, &["10.0.0.1-10.0.0.2"]), before[1].clone()];
+        let accepted = accept(&objects(&edited), &good.gateways, &[]);
+        assert_eq!(accepted.refused["a"].reason(), "AddressConflict");
+        let pools: Vec<_> = accepted.gateways.iter().map(|it| it.pool.len()).collect();
+        assert_eq!((accepted.gateways.len(), pools), (2, vec![1, 1]));
+    }
+
+    #[test]
+    fn a_controller_that_starts_goes_by_what_was_accepted() {
+        let mut two = objects(&[
+            gateway("a", 0, &["10.0.0.1"]),
+            gateway("b", 1, &["10.0.0.1"]),
+        ]);
+        two.get_mut("b").unwrap().accepted = true;
+        assert_eq!(names(&accept(&two, &[], &[])), ["b"]);
     }
 
     #[test]

@@ -1,13 +1,19 @@
 //! Takes part in the election, and says when this replica decides.
+//!
+//! It has a thread, a runtime and a connection of its own: however much there is to decide and to write
+//! elsewhere, the Lease is renewed in time.
 
+use std::io;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ObjectMeta, PostParams};
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client, Config, ResourceExt as _};
 use probe_user::logging::in_words;
+use tokio::runtime::{Builder, Handle};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -21,20 +27,40 @@ use crate::tenure::Tenure;
 /// So long the end waits for the Lease to be given away.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Takes part in the election, in a task of its own.
+/// Takes part in the election.
 pub(super) struct Leadership {
     stop: oneshot::Sender<()>,
-    task: JoinHandle<()>,
+    /// Nothing is ever sent: it is dropped at the end.
+    ended: oneshot::Receiver<()>,
+}
+
+/// Why a controller cannot take part.
+#[derive(Debug, thiserror::Error)]
+pub enum LeadershipError {
+    /// There is no runtime or thread for it.
+    #[error("cannot start the election's thread")]
+    Thread(#[from] io::Error),
+    /// There is no way to the API server.
+    #[error("cannot reach the API server for the election")]
+    Client(#[source] Box<kube::Error>),
 }
 
 impl Leadership {
     /// `roles` are told when this replica decides, and `leader` who leads.
     pub(super) fn spawn(
         candidate: Candidate,
+        config: Config,
         roles: mpsc::UnboundedSender<Role>,
         leader: watch::Sender<Option<String>>,
-    ) -> Self {
+    ) -> Result<Self, LeadershipError> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let client = {
+            // Its tasks belong to that runtime.
+            let _inside = runtime.enter();
+            Client::try_from(config).map_err(|error| LeadershipError::Client(Box::new(error)))?
+        };
         let (stop, stopped) = oneshot::channel();
+        let (end, ended) = oneshot::channel::<()>();
         let settings = ElectionSettings {
             identity: candidate.place.identity.clone(),
             duration: candidate.lease.duration.0,
@@ -42,20 +68,28 @@ impl Leadership {
         };
         let running = Running {
             election: Election::new(Instant::now(), settings),
-            leases: Api::namespaced(candidate.client.clone(), &candidate.place.namespace),
+            leases: Api::namespaced(client, &candidate.place.namespace),
+            home: Handle::current(),
             candidate,
             roles,
             leader,
             leading: None,
+            failing: false,
         };
-        let task = tokio::spawn(running.run(stopped));
-        Self { stop, task }
+        let run = move || {
+            let _end = end;
+            runtime.block_on(running.run(stopped));
+        };
+        thread::Builder::new()
+            .name("election".to_owned())
+            .spawn(run)?;
+        Ok(Self { stop, ended })
     }
 
     /// Gives the Lease away, if this replica has it.
     pub(super) async fn end(self) {
         drop(self.stop);
-        if tokio::time::timeout(FAREWELL, self.task).await.is_err() {
+        if tokio::time::timeout(FAREWELL, self.ended).await.is_err() {
             tracing::warn!("the Lease was not given away: others lead once it is over");
         }
     }
@@ -63,6 +97,7 @@ impl Leadership {
 
 /// Who stands for election, and what for.
 pub(super) struct Candidate {
+    /// By which the record is read and written.
     pub(super) client: Client,
     pub(super) place: Place,
     pub(super) lease: LeaseSettings,
@@ -73,10 +108,14 @@ pub(super) struct Candidate {
 struct Running {
     election: Election,
     leases: Api<Lease>,
+    /// Where the record is read and written: the runtime of those who decide.
+    home: Handle,
     candidate: Candidate,
     roles: mpsc::UnboundedSender<Role>,
     leader: watch::Sender<Option<String>>,
     leading: Option<Leading>,
+    /// Whether the last request came to nothing.
+    failing: bool,
 }
 
 /// A term of this process.
@@ -136,9 +175,9 @@ impl Running {
             self.leading = term.map(|term| self.lead(term));
         }
         self.leader.send_if_modified(|known| {
-            let holder = self.election.holder().map(str::to_owned);
-            let is_new = *known != holder;
-            *known = holder;
+            let leader = self.election.leader(now).map(str::to_owned);
+            let is_new = *known != leader;
+            *known = leader;
             is_new
         });
     }
@@ -159,7 +198,7 @@ impl Running {
         Leading {
             number: term.number,
             tenure: tenure.clone(),
-            records: tokio::spawn(records.run(tenure, self.roles.clone())),
+            records: self.home.spawn(records.run(tenure, self.roles.clone())),
         }
     }
 
@@ -187,7 +226,7 @@ impl Running {
         self.candidate.lease.duration.0
     }
 
-    async fn ask(&self, request: Request) -> Answer {
+    async fn ask(&mut self, request: Request) -> Answer {
         let name = &self.candidate.lease.name;
         let answer = match request {
             Request::Read => {
@@ -201,14 +240,20 @@ impl Running {
                 transitions,
             } => self.write(version, holder, transitions).await,
         };
-        match answer {
+        let answer = match answer {
             Ok(answer) => answer,
             Err(error) if error.is_conflict() || error.is_not_found() => Answer::Conflict,
             Err(error) => {
-                tracing::warn!(error = in_words(&error), "the election stands still");
-                Answer::Failed
+                if !std::mem::replace(&mut self.failing, true) {
+                    tracing::warn!(error = in_words(&error), "the election stands still");
+                }
+                return Answer::Failed;
             }
+        };
+        if std::mem::take(&mut self.failing) {
+            tracing::info!("the election goes on");
         }
+        answer
     }
 
     async fn write(

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::ListParams;
-use kube::{Api, Client};
+use kube::{Api, Client, Config};
 use probe_user::logging::in_words;
 use tokio::signal::unix::Signal;
 use tokio::sync::{mpsc, watch};
 
-use super::leadership::{Candidate, Leadership};
+use super::leadership::{Candidate, Leadership, LeadershipError};
 use super::patience::{ClientError, patiently};
 use super::place::{Place, PlaceError};
 use super::resources::NodeHealth;
@@ -36,6 +36,9 @@ pub enum KubernetesError {
     /// Where it is.
     #[error(transparent)]
     Place(#[from] PlaceError),
+    /// The election.
+    #[error(transparent)]
+    Leadership(#[from] LeadershipError),
     /// There is no way to the API server.
     #[error("no way to the API server is configured (a service account, or KUBECONFIG)")]
     Client(#[source] Box<kube::Error>),
@@ -47,9 +50,10 @@ pub(crate) async fn run(files: Files, basis: Basis) -> Result<(), KubernetesErro
     let mut signals = Signals::new()?;
     let settings = &basis.settings;
     let place = Place::find(&settings.kubernetes)?;
-    let client = Client::try_default()
-        .await
-        .map_err(|error| KubernetesError::Client(Box::new(error)))?;
+    let no_way = |error| KubernetesError::Client(Box::new(error));
+    let config = Config::infer().await;
+    let config = config.map_err(|error| no_way(kube::Error::InferConfig(error)))?;
+    let client = Client::try_from(config.clone()).map_err(no_way)?;
     let mut world = World::new(&client, settings);
     let begun = async {
         let nodes = last_states(&client).await;
@@ -97,7 +101,7 @@ pub(crate) async fn run(files: Files, basis: Basis) -> Result<(), KubernetesErro
         lease: settings.kubernetes.lease.clone(),
         record: settings.kubernetes.record.clone(),
     };
-    let leadership = Leadership::spawn(candidate, roles, leader);
+    let leadership = Leadership::spawn(candidate, config, roles, leader)?;
     let following = Following {
         files,
         basis,

@@ -1,10 +1,12 @@
 //! What Events say.
 
+use std::net::IpAddr;
+
 use kube::runtime::events::EventType;
 use probe_user::settings::HumanDuration;
 
 use crate::api::{State, Transition};
-use crate::failover::Event;
+use crate::failover::{Cause, Event};
 use crate::monitor::Notice;
 
 /// What an Event is about.
@@ -23,6 +25,8 @@ pub(super) struct Words {
     pub(super) kind: EventType,
     /// In one word.
     pub(super) reason: &'static str,
+    /// What was done. Events that differ in nothing but their notes count as one that is repeated.
+    pub(super) action: String,
     pub(super) note: String,
 }
 
@@ -33,6 +37,7 @@ impl Words {
             about,
             kind,
             reason,
+            action: reason.to_owned(),
             note,
         }
     }
@@ -43,6 +48,7 @@ impl Words {
             about,
             kind,
             reason,
+            action: reason.to_owned(),
             note,
         }
     }
@@ -100,6 +106,36 @@ pub(super) fn of_notice(notice: &Notice) -> Option<Words> {
     })
 }
 
+fn of_move(
+    about: About,
+    address: IpAddr,
+    from: Option<&str>,
+    to: Option<&str>,
+    cause: Option<Cause>,
+) -> Words {
+    let why = cause.map_or(String::new(), |cause| format!(" ({cause})"));
+    let words = match (from, to) {
+        (Some(from), Some(to)) => {
+            let note = format!("{address} moved from {from} to {to}{why}");
+            Words::bad(about, "EgressIPMoved", note)
+        }
+        (None, Some(to)) => Words::good(
+            about,
+            "EgressIPAssigned",
+            format!("{address} belongs to {to}"),
+        ),
+        (_, None) => {
+            let note = format!("{address} has no owner{why}");
+            Words::bad(about, "EgressIPUnassigned", note)
+        }
+    };
+    let action = match to {
+        Some(to) => format!("Assign {address} to {to}"),
+        None => format!("Unassign {address}"),
+    };
+    Words { action, ..words }
+}
+
 /// Of egress IPs.
 pub(super) fn of_event(event: &Event) -> Vec<Words> {
     match event {
@@ -110,23 +146,14 @@ pub(super) fn of_event(event: &Event) -> Vec<Words> {
             to,
             cause,
         } => {
-            let why = cause.map_or(String::new(), |cause| format!(" ({cause})"));
             let about = About::Gateway(gateway.clone());
-            vec![match (from, to) {
-                (Some(from), Some(to)) => {
-                    let note = format!("{address} moved from {from} to {to}{why}");
-                    Words::bad(about, "EgressIPMoved", note)
-                }
-                (None, Some(to)) => Words::good(
-                    about,
-                    "EgressIPAssigned",
-                    format!("{address} belongs to {to}"),
-                ),
-                (_, None) => {
-                    let note = format!("{address} has no owner{why}");
-                    Words::bad(about, "EgressIPUnassigned", note)
-                }
-            }]
+            vec![of_move(
+                about,
+                *address,
+                from.as_deref(),
+                to.as_deref(),
+                *cause,
+            )]
         }
         Event::Aborted {
             gateway,
@@ -152,5 +179,40 @@ pub(super) fn of_event(event: &Event) -> Vec<Words> {
         }
         // They are about no object: the log and the metrics have them.
         Event::Completed { .. } | Event::Held { .. } | Event::Resumed => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moved(from: Option<&str>, to: Option<&str>, address: &str) -> Words {
+        let event = Event::Moved {
+            gateway: "web".to_owned(),
+            address: address.parse().unwrap(),
+            from: from.map(Into::into),
+            to: to.map(Into::into),
+            cause: from.map(|_| Cause::Unreachable),
+        };
+        of_event(&event).remove(0)
+    }
+
+    #[test]
+    fn a_move_away_from_a_lost_node_is_a_warning_and_a_first_placement_is_none() {
+        let words = moved(Some("n1"), Some("n2"), "192.0.2.1");
+        assert_eq!(words.kind, EventType::Warning);
+        assert_eq!(words.note, "192.0.2.1 moved from n1 to n2 (Unreachable)");
+        assert_eq!(words.about, About::Gateway("web".to_owned()));
+        assert_eq!(moved(None, Some("n2"), "192.0.2.1").kind, EventType::Normal);
+        assert_eq!(
+            moved(Some("n1"), None, "192.0.2.1").kind,
+            EventType::Warning
+        );
+    }
+
+    #[test]
+    fn moves_of_different_addresses_are_different_events() {
+        let actions = ["192.0.2.1", "192.0.2.2"].map(|it| moved(None, Some("n1"), it).action);
+        assert_ne!(actions[0], actions[1]);
     }
 }

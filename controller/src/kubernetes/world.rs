@@ -19,7 +19,7 @@ use super::mirror::Mirror;
 use super::nodes::{NodeFacts, settle_claims};
 use super::resources::{EgressGateway, EgressGatewayStatus};
 use crate::daemon::{Configuration, Configured, Settings, groups};
-use crate::failover::Gateway;
+use crate::failover::{Gateway, share_sources};
 use crate::monitor::NodeSpec;
 use crate::tunnels::TunnelEnd;
 
@@ -33,6 +33,8 @@ pub(super) struct GatewayObject {
     pub(super) object: EgressGateway,
     pub(super) uid: String,
     pub(super) generation: Option<i64>,
+    /// Whether its status says that it is in force as it is written.
+    pub(super) accepted: bool,
 }
 
 /// The cluster's nodes and gateways, for those who write about them.
@@ -125,20 +127,23 @@ impl World {
         let objects = self.gateways.objects();
         let accepted = accept(objects, &self.accepted, &addresses);
         self.accepted.clone_from(&accepted.gateways);
+        let mut gateways = accepted.gateways;
+        share_sources(&mut gateways);
+        let in_force = gateways.iter().cloned();
+        let in_force = in_force.map(|gateway| (gateway.name.clone(), gateway));
+        let in_force = in_force.collect();
         let configuration = Configuration {
             configured: Configured {
                 specs: self.specs(&nodes, keys),
-                gateways: accepted.gateways,
+                gateways,
                 keys: keys.clone(),
             },
             groups: groups(&settings.services),
             tunnel_ends: nodes.iter().map(tunnel_end).collect(),
         };
-        let in_force = self.accepted.iter().cloned();
-        let in_force = in_force.map(|gateway| (gateway.name.clone(), gateway));
         let facts = Facts {
             gateways: self.gateways.objects().clone(),
-            accepted: in_force.collect(),
+            accepted: in_force,
             nodes,
             refused: accepted.refused,
         };
@@ -167,12 +172,19 @@ impl World {
 
 impl From<EgressGateway> for GatewayObject {
     fn from(mut object: EgressGateway) -> Self {
-        object.status = None::<EgressGatewayStatus>;
+        let generation = object.metadata.generation;
+        let is_accepted = |status: EgressGatewayStatus| {
+            let mut conditions = status.conditions.iter();
+            status.observed_generation == generation
+                && conditions.any(|it| it.type_ == "Accepted" && it.status == "True")
+        };
+        let accepted = object.status.take().is_some_and(is_accepted);
         object.metadata.managed_fields = None;
         object.metadata.resource_version = None;
         Self {
             uid: object.uid().unwrap_or_default(),
-            generation: object.metadata.generation,
+            generation,
+            accepted,
             object,
         }
     }

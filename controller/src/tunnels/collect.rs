@@ -102,8 +102,9 @@ impl Collector {
     /// What the nodes say now, after two seconds at most, and tells them each other's names.
     pub async fn survey(&self) -> Survey {
         let ends = self.nodes.borrow().clone();
-        let all: Vec<Named> = ends.iter().map(TunnelEnd::named).collect();
-        let said = ends.iter().zip(&all).map(|(end, node)| {
+        // All are told the same, thousands of names in a large cluster.
+        let all: Arc<[Named]> = ends.iter().map(TunnelEnd::named).collect();
+        let said = ends.iter().zip(&*all).map(|(end, node)| {
             let answer = self.ask(end, all.clone(), PATIENCE);
             async move {
                 Said {
@@ -144,7 +145,7 @@ impl Collector {
     fn ask(
         &self,
         end: &TunnelEnd,
-        nodes: Vec<Named>,
+        nodes: Arc<[Named]>,
         limit: Duration,
     ) -> Option<impl Future<Output = Result<TunnelReport, AskFailure>> + use<>> {
         let asker = self.asker.as_ref()?;

@@ -9,6 +9,7 @@ mod names_file;
 mod verdict;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::kernel::Peer;
@@ -20,22 +21,23 @@ pub use verdict::{Ages, Limits, Verdict, judge};
 /// What a controller wants to know of a node's tunnels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunnelQuestion {
-    /// The cluster's nodes, for the node to know; none: it goes on with those that it knows.
-    pub nodes: Vec<Named>,
+    /// The cluster's nodes, for the node to know; none: it goes on with those that it knows. All nodes
+    /// are told the same, thousands of names in a large cluster.
+    pub nodes: Arc<[Named]>,
     /// Only of tunnels to these addresses; none: of all.
     pub peers: Vec<IpAddr>,
 }
 
 impl TunnelQuestion {
     /// Of all tunnels, and the nodes that there are.
-    pub fn among(nodes: Vec<Named>) -> Self {
+    pub fn among(nodes: Arc<[Named]>) -> Self {
         let peers = Vec::new();
         Self { nodes, peers }
     }
 
     /// Of tunnels that end at `peers`.
     pub fn about(peers: Vec<IpAddr>) -> Self {
-        let nodes = Vec::new();
+        let nodes = Arc::default();
         Self { nodes, peers }
     }
 

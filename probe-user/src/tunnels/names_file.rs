@@ -22,10 +22,13 @@ mod tests {
     fn names_are_read_as_they_were_written() {
         let directory = tempfile::tempdir().unwrap();
         let file = NamesFile::beside(&directory.path().join("agent.json"));
-        let named = TunnelQuestion::among(vec![Named {
-            node: "n1".to_owned(),
-            addresses: vec!["10.0.0.1".parse().unwrap()],
-        }]);
+        let named = TunnelQuestion::among(
+            [Named {
+                node: "n1".to_owned(),
+                addresses: vec!["10.0.0.1".parse().unwrap()],
+            }]
+            .into(),
+        );
         file.write(named.clone()).unwrap();
         assert!(file.path().ends_with("agent.json.peers"));
         assert_eq!(file.read().unwrap(), Some(named));

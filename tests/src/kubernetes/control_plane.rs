@@ -24,6 +24,7 @@ const SERVICES: &str = "10.96.0.0/16";
 const SERVICE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 const ETCD: &str = "http://127.0.0.1:2379";
 const ETCD_PEER: &str = "http://127.0.0.1:2380";
+const AUDIT_LOG: &str = "audit.log";
 /// On a quiet machine it takes five seconds.
 const STARTING: Duration = Duration::from_secs(120);
 
@@ -166,6 +167,11 @@ impl ControlPlane {
         &self.admin
     }
 
+    /// Where the API server notes what controllers ask for.
+    pub(super) fn audit_log(&self) -> PathBuf {
+        self.files.join(AUDIT_LOG)
+    }
+
     /// The file by which the kubelet of `node` is a client.
     ///
     /// # Errors
@@ -275,6 +281,9 @@ fn api_server_arguments(authority: &Authority, files: &Path) -> Result<Vec<OsStr
     let serving = authority.server("kube-apiserver", &names, &addresses)?;
     let calling = authority.client("kube-apiserver-kubelet", MASTER)?;
     let tokens = authority.bare("tokens")?;
+    let audit_policy = files.join("audit.yaml");
+    fs::write(&audit_policy, include_str!("files/audit.yaml"))
+        .with_context(|| format!("write {}", audit_policy.display()))?;
     Ok(vec![
         option("advertise-address", ADDRESS.to_string()),
         // The port of the Service `kubernetes`, whose address is one of this server's own.
@@ -287,11 +296,15 @@ fn api_server_arguments(authority: &Authority, files: &Path) -> Result<Vec<OsStr
         option("client-ca-file", authority.certificate()),
         option("tls-cert-file", serving.cert),
         option("tls-private-key-file", serving.key),
+        // Nobody resolves nodes' names here.
+        option("kubelet-preferred-address-types", "InternalIP"),
         option("kubelet-client-certificate", calling.cert),
         option("kubelet-client-key", calling.key),
         option("service-account-issuer", "https://kubernetes.default.svc"),
         option("service-account-key-file", tokens.cert),
         option("service-account-signing-key-file", tokens.key),
+        option("audit-policy-file", audit_policy),
+        option("audit-log-path", files.join(AUDIT_LOG)),
         option("cert-dir", files),
     ])
 }

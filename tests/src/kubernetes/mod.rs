@@ -7,19 +7,24 @@
 //!
 //! Everything that a node writes goes to its directory or is seen by that node alone (`files/node.sh`).
 
+mod account;
 mod authority;
 mod client;
 mod control_plane;
 mod image;
+mod installation;
 mod keeper;
 mod kubeconfig;
 mod machine;
 mod programs;
 mod site;
 
+pub use self::account::{Account, Right};
 pub use self::client::Client;
 pub use self::control_plane::ControlPlane;
 pub use self::image::{REGISTRY, write_images};
+pub use self::installation::{ADDRESS_ANNOTATION, Installation, Ownership, RELEASE, TAGS};
 pub use self::keeper::Keeper;
 pub use self::machine::Machine;
+pub use self::programs::kubectl_path;
 pub use self::site::{PATIENCE, Site};

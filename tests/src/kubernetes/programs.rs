@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
-const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/tools/kubernetes");
+const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/tools");
 
 /// Where Debian's packages are unpacked.
 pub(super) fn debian() -> PathBuf {
-    Path::new(DIRECTORY).join("debian")
+    Path::new(TOOLS).join("kubernetes/debian")
 }
 
 /// Where those of Kubernetes itself are.
 pub(super) fn bin() -> PathBuf {
-    Path::new(DIRECTORY).join("bin")
+    Path::new(TOOLS).join("kubernetes/bin")
 }
 
 /// The path of `name`, below one of those.
@@ -26,6 +26,11 @@ pub(super) fn existing(path: PathBuf) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// Where kubectl is, for people.
+pub fn kubectl_path() -> PathBuf {
+    bin().join("kubectl")
+}
+
 /// Kubernetes' program `name`.
 pub(super) fn kubernetes(name: &str) -> Result<PathBuf> {
     existing(bin().join(name))
@@ -34,4 +39,9 @@ pub(super) fn kubernetes(name: &str) -> Result<PathBuf> {
 /// The store below the API server.
 pub(super) fn etcd() -> Result<PathBuf> {
     existing(debian().join("usr/bin/etcd"))
+}
+
+/// Helm.
+pub(super) fn helm() -> Result<PathBuf> {
+    existing(Path::new(TOOLS).join("helm/helm"))
 }

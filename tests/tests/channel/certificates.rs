@@ -101,10 +101,10 @@ impl Names {
 async fn agents_that_share_a_certificate_are_known_by_its_name() {
     let names = Names(Authority::new());
     let controller = mutual(names.files("controllers", "agents"));
+    let agent = names.files("agents", "controllers");
     for index in 1..=2 {
         let node = WillingNode::healthy();
-        let agent = names.files("agents", "controllers");
-        let address = serve(node.clone(), mutual(agent)).await;
+        let address = serve(node, mutual(agent.clone())).await;
         let report = ask(controller.clone(), "n1", address, push(index)).await;
         assert_eq!(report.unwrap().applied_epoch, index);
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use pulsepath_tests::egress::{Scene, Setup};
-use pulsepath_tests::run;
+use pulsepath_tests::egress::{PATIENCE, Scene, Setup};
+use pulsepath_tests::{eventually, run};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -91,11 +91,14 @@ fn alerts_and_dashboard_ask_for_metrics_that_exist() {
         ..Setup::default()
     };
     let scene = Scene::start("chart-metrics", setup).unwrap();
-    let controller = scene.controller_node().controller_http("/metrics").unwrap();
-    let agent = scene
-        .node(scene.owner().unwrap())
-        .agent_http("/metrics")
-        .unwrap();
+    let owner = scene.owner().unwrap();
+    let agent = scene.node(owner).agent_http("/metrics").unwrap();
+    // Moves are described once there has been one.
+    scene.drain(owner).unwrap();
+    let moved = "pulsepath_failovers_total{";
+    let controller = || scene.controller_node().controller_http("/metrics");
+    eventually(PATIENCE, || controller().unwrap().body.contains(moved));
+    let controller = controller().unwrap();
     let mut exported_by_either = exported(&controller.body);
     exported_by_either.extend(exported(&agent.body));
     for name in ["files/alerts.yaml", "files/dashboard.json"] {

@@ -114,7 +114,7 @@ fn pods_are_replaced_when_their_settings_change_and_only_then() {
         })
     };
     let [agent, controller] = sums(&[]);
-    assert_eq!(sums(&["image.tag=2"]), [agent.clone(), controller.clone()]);
+    assert_eq!(sums(&["image.tag=v2"]), [agent.clone(), controller.clone()]);
     let changed = sums(&["controller.settings.timeout=2s"]);
     assert_eq!(changed[0], agent);
     assert_ne!(changed[1], controller);

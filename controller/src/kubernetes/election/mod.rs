@@ -113,10 +113,17 @@ impl Election {
         self.term.filter(|term| now < term.end)
     }
 
-    /// Who holds the Lease, as far as that is known.
-    pub(super) fn holder(&self) -> Option<&str> {
+    /// Who leads, as far as that is known.
+    pub(super) fn leader(&self, now: Instant) -> Option<&str> {
+        if self.term(now).is_some() {
+            return Some(&self.settings.identity);
+        }
         match &self.known {
-            Known::Lease(held, _) if !held.holder.is_empty() => Some(&held.holder),
+            Known::Lease(held, seen)
+                if held.holder != self.settings.identity && !self.is_free(held, *seen, now) =>
+            {
+                Some(&held.holder)
+            }
             Known::Nothing | Known::Absent | Known::Lease(..) => None,
         }
     }

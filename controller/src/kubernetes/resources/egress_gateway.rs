@@ -63,7 +63,7 @@ use crate::api::Timestamp;
     printcolumn(
         name = "OWNERS",
         type_ = "string",
-        json_path = ".status.nodeList[?(@.eips)].name",
+        json_path = ".status.owners",
         priority = 1
     ),
     printcolumn(
@@ -191,6 +191,8 @@ pub struct EgressGatewayStatus {
     pub assigned: i32,
     /// How many nodes it selects.
     pub candidates: i32,
+    /// The nodes that own its addresses, for people.
+    pub owners: String,
     /// Nodes that own its addresses, and, up to a limit, others that it selects.
     pub node_list: Vec<GatewayNode>,
     /// Addresses without an owner.

@@ -33,7 +33,7 @@ impl TryFrom<proto::TunnelNode> for Named {
 impl From<TunnelQuestion> for proto::TunnelsRequest {
     fn from(question: TunnelQuestion) -> Self {
         Self {
-            nodes: question.nodes.into_iter().map(Into::into).collect(),
+            nodes: question.nodes.iter().cloned().map(Into::into).collect(),
             peers: question.peers.iter().map(IpAddr::to_string).collect(),
         }
     }
@@ -45,7 +45,7 @@ impl TryFrom<proto::TunnelsRequest> for TunnelQuestion {
     fn try_from(received: proto::TunnelsRequest) -> Result<Self, Malformed> {
         let peers = received.peers.into_iter().map(parse_address);
         Ok(Self {
-            nodes: convert(received.nodes)?,
+            nodes: convert(received.nodes)?.into(),
             peers: peers.collect::<Result<_, _>>()?,
         })
     }
@@ -199,10 +199,11 @@ mod tests {
     fn a_question_arrives_as_it_was_sent() {
         let addresses = vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()];
         let question = TunnelQuestion {
-            nodes: vec![Named {
+            nodes: [Named {
                 node: "n1".to_owned(),
                 addresses: addresses.clone(),
-            }],
+            }]
+            .into(),
             peers: addresses,
         };
         let sent = proto::TunnelsRequest::from(question.clone());

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use pulsepath_tests::egress::{Connection, EGRESS_IP, External, Gap, Stream};
 
-use crate::clock::{Clock, seconds};
+use crate::clock::Clock;
 use crate::console::Console;
-use crate::report::Probes;
+use pulsepath_tests::report::Probes;
+use pulsepath_tests::report::seconds;
 
 /// Time between an answer over TCP and the next question.
 const PAUSE: Duration = Duration::from_millis(10);

@@ -33,8 +33,3 @@ impl Clock {
         time.duration_since(self.system).unwrap_or_default()
     }
 }
-
-/// Seconds with two decimals, as the demo shows all times.
-pub(crate) fn seconds(time: Duration) -> String {
-    format!("{:.2} s", time.as_secs_f64())
-}

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use controller::api::{State, Transition};
 
-use crate::clock::{Clock, seconds};
+use crate::clock::Clock;
+use pulsepath_tests::report::seconds;
 
 const BOLD: &str = "1";
 const DIM: &str = "2";

@@ -2,7 +2,7 @@
 //! them, and what is noticed.
 //!
 //! `scene` says who plays, `story` what happens; `watcher`, `ownership`, `probing` and `client`
-//! observe it, `report` and `timeline` show it.
+//! observe it, `timeline` shows it.
 
 #![forbid(unsafe_code)]
 
@@ -12,7 +12,6 @@ mod console;
 mod keep;
 mod ownership;
 mod probing;
-mod report;
 mod scene;
 mod story;
 mod timeline;

@@ -12,7 +12,7 @@ use probe_user::session::{ProbeSocket, SocketOptions, Waker};
 use pulsepath_tests::Cluster;
 
 use crate::clock::Clock;
-use crate::report::Probes;
+use pulsepath_tests::report::Probes;
 
 /// Time between two probes of one node.
 const PERIOD: Duration = Duration::from_millis(1);

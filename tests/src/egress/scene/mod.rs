@@ -233,6 +233,15 @@ impl Scene {
         await_ready(controller, || Ok(node.controller_http("/live")?.status)).context("controller")
     }
 
+    /// Settings of any controller for these nodes: cluster key and control channel.
+    pub fn controller_settings(&self) -> String {
+        let control = files::control(&self.cluster, "controller");
+        format!(
+            "cluster_key_file = {:?}\n{control}",
+            self.cluster.key_file()
+        )
+    }
+
     /// Sends a signal to the controller.
     ///
     /// # Errors

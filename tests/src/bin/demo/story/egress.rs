@@ -10,10 +10,10 @@ use pulsepath_tests::egress::EGRESS_IP;
 
 use super::{BREATH, SLACK, START, Story};
 use crate::client::{Client, Moment};
-use crate::clock::seconds;
 use crate::probing::REPLY_WINDOW;
 use crate::scene::{AGENT, LINK, NODES};
 use crate::timeline::{Band, Lane};
+use pulsepath_tests::report::seconds;
 
 /// What a client may notice of a cut, and of a drain.
 const CUT_OUTAGE: Duration = Duration::from_millis(2400);

@@ -13,14 +13,15 @@ use controller::api::State;
 use pulsepath_tests::egress::Scene;
 
 use crate::client::Client;
-use crate::clock::{Clock, seconds};
+use crate::clock::Clock;
 use crate::console::Console;
 use crate::ownership::Ownership;
 use crate::probing::Probing;
-use crate::report::{Probes, Report};
 use crate::scene::{CONTROLLER, NODES};
 use crate::timeline::{Band, Lane, Mark, Timeline};
 use crate::watcher::{Seen, Watcher};
+use pulsepath_tests::report::seconds;
+use pulsepath_tests::report::{Probes, Report};
 
 /// The controller's default profile.
 const PERIOD: Duration = Duration::from_millis(200);

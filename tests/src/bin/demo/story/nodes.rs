@@ -8,9 +8,9 @@ use pulsepath_tests::LinkState;
 
 use super::{BREATH, PERIOD, SLACK, START, Story, TIMEOUT, describe};
 use crate::probing::REPLY_WINDOW;
-use crate::report::Probes;
 use crate::scene::{AGENT, Attachment, CONTROLLER, LINK};
 use crate::watcher::nodes;
+use pulsepath_tests::report::Probes;
 
 /// The agents' defaults.
 const BEAT_PERIOD: Duration = Duration::from_millis(100);

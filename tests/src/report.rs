@@ -4,7 +4,10 @@ use std::fmt;
 use std::ops::{Bound, RangeBounds};
 use std::time::Duration;
 
-use crate::clock::seconds;
+/// Seconds with two decimals, as people are shown all times.
+pub fn seconds(time: Duration) -> String {
+    format!("{:.2} s", time.as_secs_f64())
+}
 
 struct Row {
     what: String,
@@ -13,15 +16,15 @@ struct Row {
     right: bool,
 }
 
-/// The table that the demo ends with.
+/// The table that the demo and `e2e` end with.
 #[derive(Default)]
-pub(crate) struct Report {
+pub struct Report {
     rows: Vec<Row>,
 }
 
 impl Report {
     /// Adds a line with its verdict.
-    pub(crate) fn check(&mut self, what: &str, expected: &str, measured: &str, right: bool) {
+    pub fn check(&mut self, what: &str, expected: &str, measured: &str, right: bool) {
         self.rows.push(Row {
             what: what.to_owned(),
             expected: expected.to_owned(),
@@ -31,7 +34,7 @@ impl Report {
     }
 
     /// Adds a time that must lie in `expected`.
-    pub(crate) fn check_time(
+    pub fn check_time(
         &mut self,
         what: &str,
         expected: impl RangeBounds<Duration>,
@@ -42,7 +45,7 @@ impl Report {
     }
 
     /// Adds a number of probes of which none may be lost.
-    pub(crate) fn check_none_lost(&mut self, what: &str, probes: Probes) {
+    pub fn check_none_lost(&mut self, what: &str, probes: Probes) {
         let measured = format!("{} of {}", probes.lost, probes.total());
         self.check(
             what,
@@ -53,7 +56,7 @@ impl Report {
     }
 
     /// The last line in words, and whether it is right.
-    pub(crate) fn last(&self) -> Option<(String, bool)> {
+    pub fn last(&self) -> Option<(String, bool)> {
         let Row {
             what,
             expected,
@@ -64,7 +67,7 @@ impl Report {
     }
 
     /// Whether everything is as expected.
-    pub(crate) fn all_right(&self) -> bool {
+    pub fn all_right(&self) -> bool {
         self.rows.iter().all(|row| row.right)
     }
 }
@@ -111,21 +114,21 @@ impl fmt::Display for Report {
 
 /// What became of some probes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Probes {
+pub struct Probes {
     /// Answered in time.
-    pub(crate) answered: u64,
+    pub answered: u64,
     /// Not answered in time.
-    pub(crate) lost: u64,
+    pub lost: u64,
 }
 
 impl Probes {
     /// All of them.
-    pub(crate) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.answered + self.lost
     }
 
     /// Those since `earlier`.
-    pub(crate) fn since(&self, earlier: Self) -> Self {
+    pub fn since(&self, earlier: Self) -> Self {
         Self {
             answered: self.answered - earlier.answered,
             lost: self.lost - earlier.lost,
