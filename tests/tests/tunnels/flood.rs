@@ -11,7 +11,7 @@ use pulsepath_tests::{Node, eventually};
 use crate::scene::{SOON, Scene};
 
 const FALSE_PEERS: u32 = 1_000_000;
-const REAL_PEERS: u32 = 64;
+const REAL_PEERS: u32 = 50;
 /// False packets between two real ones.
 const BETWEEN: u32 = 4;
 /// What each real peer sends.

@@ -61,9 +61,9 @@ impl Scene {
     /// Waits until the controller on node `index` calls `node` AVAILABLE.
     pub(crate) fn wait_until_available(&self, index: u8, node: &str) {
         let path = format!("/v1/nodes/{node}");
-        eventually(SOON, || {
-            let node = self.node(index).controller_http(&path).unwrap().body;
-            node.contains("\"AVAILABLE\"").then_some(()).ok_or(node)
+        eventually(SOON, || match self.node(index).controller_http(&path) {
+            Ok(answer) if answer.body.contains("\"AVAILABLE\"") => Ok(()),
+            other => Err(format!("{other:?}")),
         });
     }
 
