@@ -48,11 +48,11 @@ impl World {
 
     /// Whatever the owner sends to the controller's node, and only there, is lost from now on.
     pub(crate) fn cut_path(&self) {
-        drop_input(self.scene.controller_node(), &self.from_owner());
+        drop_input(self.scene.controller_node(), &self.owners_packets());
     }
 
     /// Packets of the owner's, for rules.
-    fn from_owner(&self) -> [String; 2] {
+    fn owners_packets(&self) -> [String; 2] {
         let owner = self.scene.node(self.owner);
         let (ipv4, ipv6) = (owner.ipv4(), owner.ipv6());
         [format!("ip saddr {ipv4}"), format!("ip6 saddr {ipv6}")]
@@ -65,7 +65,9 @@ impl World {
 
     /// Whatever the owner answers to anybody's probes is lost from now on.
     pub(crate) fn lose_replies(&self) {
-        let replies = self.from_owner().map(|it| format!("{it} udp sport 862"));
+        let replies = self
+            .owners_packets()
+            .map(|it| format!("{it} udp sport 862"));
         for index in self.scene.indices().filter(|it| *it != self.owner) {
             drop_input(self.scene.node(index), &replies);
         }
