@@ -70,7 +70,13 @@ fn live(installation: &Installation) {
         .await_state("ghost", Some(State::Unreachable))
         .unwrap();
     plane.kubectl(&["delete", "node", "ghost"]).unwrap();
-    installation.await_state("ghost", None).unwrap();
+    // The garbage collector deletes its NodeHealth, too, and may be first: the leader has its time.
+    eventually(PATIENCE, || {
+        let used = installation.account().unwrap().used();
+        let mut deletions = used.iter().filter(|it| it.verb == "delete");
+        let found = deletions.any(|it| it.resource == "nodehealths");
+        found.then_some(()).ok_or(used)
+    });
     let leader = eventually(PATIENCE, || installation.leader());
     installation.kill_controllers(&[leader]).unwrap();
     eventually(PATIENCE, || installation.leader());
