@@ -7,8 +7,8 @@ use pulsepath_tests::fencing::{
     Course, Fencing, LEASE, Outcome, Place, Schedule, Site, UNFENCED, Variant, run_courses,
 };
 
-/// A busy machine's, beside what the rules say.
-const SLACK: Duration = Duration::from_secs(1);
+/// What a busy machine takes beside what the rules say: to do what a schedule asks for, above all.
+const SLACK: Duration = Duration::from_secs(3);
 /// How often each schedule is run in each way to attach.
 const ROUNDS: u32 = 3;
 const SITES: usize = 5;
