@@ -127,10 +127,10 @@ impl Gateway {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    pub(in crate::failover) fn gateway(name: &str, pool: &[&str]) -> Gateway {
+    pub(crate) fn gateway(name: &str, pool: &[&str]) -> Gateway {
         Gateway {
             name: name.to_owned(),
             selector: Selector::default(),

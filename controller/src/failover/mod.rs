@@ -19,6 +19,8 @@ mod witnesses;
 
 pub use self::damping::DampingSettings;
 pub use self::gateway::Gateway;
+#[cfg(test)]
+pub(crate) use self::gateway::tests::gateway as plain_gateway;
 pub use self::guard::GuardSettings;
 pub use self::lease::{Fencing, Renewals};
 pub use self::output::{Cause, Event, Output, Phase};

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use crate::clock::Reading;
     use crate::daemon::Settings;
-    use crate::failover::{Gateway, NodeConfig, Observation, Output, Planner, Pool, Selector};
+    use crate::failover::{NodeConfig, Observation, Output, Planner, plain_gateway};
     use crate::health::State;
     use crate::kubernetes::resources::{EgressGatewaySpec, EgressGatewayStatus, NodeReadiness};
 
@@ -151,21 +151,7 @@ mod tests {
         let mut planner = Planner::new(settings.planner());
         planner.restore(now, record);
         let node = |name: &str| (name.to_owned(), NodeConfig::default());
-        planner.handle_gateways(
-            now,
-            vec![Gateway {
-                name: "web".to_owned(),
-                selector: Selector::default(),
-                pool: Pool::parse(&[ADDRESS]).unwrap(),
-                defaults: Vec::new(),
-                cluster_default: false,
-                sources: Vec::new(),
-                except: Vec::new(),
-                interface: None,
-                routed: false,
-                max_per_node: None,
-            }],
-        );
+        planner.handle_gateways(now, vec![plain_gateway("web", &[ADDRESS])]);
         planner.handle_nodes(now, ["n1", "n2", "n3"].map(node).into());
         for _ in 0..600 {
             now.instant += Duration::from_millis(100);

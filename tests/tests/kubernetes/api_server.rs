@@ -3,11 +3,11 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use pulsepath_tests::egress::{PATIENCE, Stream};
-use pulsepath_tests::{LinkState, eventually};
+use pulsepath_tests::LinkState;
+use pulsepath_tests::egress::PATIENCE;
 
-use crate::assert_undisturbed;
 use crate::shared::with_installation;
+use crate::{assert_undisturbed, begin_egress};
 
 /// Far longer than a controller leads without the API server.
 const OUTAGE: Duration = Duration::from_secs(12);
@@ -15,9 +15,7 @@ const OUTAGE: Duration = Duration::from_secs(12);
 #[test]
 fn egress_goes_on_while_the_api_server_is_gone() {
     with_installation(|installation| {
-        installation.apply_gateway().unwrap();
-        let owner = installation.await_owner_other_than(None).unwrap();
-        let stream = eventually(PATIENCE, || Stream::start(installation.site().external()));
+        let (owner, stream) = begin_egress(installation);
         installation
             .site_mut()
             .plane_mut()
@@ -38,9 +36,7 @@ fn egress_goes_on_while_the_api_server_is_gone() {
 #[test]
 fn a_node_that_is_cut_while_the_api_server_is_gone_is_replaced_once_it_is_back() {
     with_installation(|installation| {
-        installation.apply_gateway().unwrap();
-        let owner = installation.await_owner_other_than(None).unwrap();
-        let stream = eventually(PATIENCE, || Stream::start(installation.site().external()));
+        let (owner, stream) = begin_egress(installation);
         installation
             .site_mut()
             .plane_mut()

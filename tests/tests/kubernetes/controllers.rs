@@ -1,19 +1,17 @@
 //! Controllers fail, and are upgraded.
 
 use controller::api::State;
-use pulsepath_tests::egress::{PATIENCE, Stream};
+use pulsepath_tests::egress::PATIENCE;
 use pulsepath_tests::kubernetes::TAGS;
 use pulsepath_tests::{LinkState, eventually};
 
 use crate::shared::with_installation;
-use crate::{assert_undisturbed, wait_for_nothing};
+use crate::{assert_undisturbed, begin_egress, wait_for_nothing};
 
 #[test]
 fn nothing_moves_when_both_controllers_are_killed_and_start_again() {
     with_installation(|installation| {
-        installation.apply_gateway().unwrap();
-        let owner = installation.await_owner_other_than(None).unwrap();
-        let stream = eventually(PATIENCE, || Stream::start(installation.site().external()));
+        let (owner, stream) = begin_egress(installation);
         installation.kill_controllers(&[3, 4]).unwrap();
         wait_for_nothing();
         eventually(PATIENCE, || installation.leader());
@@ -26,10 +24,8 @@ fn nothing_moves_when_both_controllers_are_killed_and_start_again() {
 #[test]
 fn a_new_leader_ends_the_move_that_its_predecessor_began_and_begins_no_other() {
     with_installation(|installation| {
-        installation.apply_gateway().unwrap();
-        let first = installation.await_owner_other_than(None).unwrap();
+        let (first, stream) = begin_egress(installation);
         let leader = eventually(PATIENCE, || installation.leader());
-        let stream = eventually(PATIENCE, || Stream::start(installation.site().external()));
         installation
             .site()
             .set_links(first.node, LinkState::Down)
@@ -51,9 +47,7 @@ fn a_new_leader_ends_the_move_that_its_predecessor_began_and_begins_no_other() {
 #[test]
 fn an_upgrade_of_everything_at_once_moves_nothing_and_egress_goes_on() {
     with_installation(|installation| {
-        installation.apply_gateway().unwrap();
-        let owner = installation.await_owner_other_than(None).unwrap();
-        let stream = eventually(PATIENCE, || Stream::start(installation.site().external()));
+        let (owner, stream) = begin_egress(installation);
         installation.upgrade(TAGS[1], &[]).unwrap();
         installation.await_all_available().unwrap();
         assert_undisturbed(&stream.finish());
